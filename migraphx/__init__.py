@@ -1,0 +1,58 @@
+"""The MIGraphX Python API on JAX and XLA.
+
+Start with `parse_onnx` or `load`, then ``p.compile(migraphx.get_target("ref"))`` and ``p.run``.
+Importing this package loads no JAX and changes no setting of the process.
+"""
+
+from __future__ import annotations
+
+from .api import (
+    get_onnx_operators,
+    get_tf_operators,
+    load,
+    load_buffer,
+    parse_onnx,
+    parse_onnx_buffer,
+    parse_tf,
+    save,
+    save_buffer,
+)
+from .argument import Argument as argument
+from .argument import argument_from_pointer, create_argument, fill_argument, generate_argument
+from .dims import Dim as dynamic_dimension
+from .errors import Error
+from .graph import Instruction as instruction_ref
+from .graph import Module as module
+from .ops import Op as op
+from .program import Program as program
+from .shape import Shape as shape
+from .target import Target as target
+from .target import get_target
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Error",
+    "argument",
+    "argument_from_pointer",
+    "create_argument",
+    "dynamic_dimension",
+    "fill_argument",
+    "generate_argument",
+    "get_onnx_operators",
+    "get_target",
+    "get_tf_operators",
+    "instruction_ref",
+    "load",
+    "load_buffer",
+    "module",
+    "op",
+    "parse_onnx",
+    "parse_onnx_buffer",
+    "parse_tf",
+    "program",
+    "save",
+    "save_buffer",
+    "shape",
+    "target",
+]

@@ -1,0 +1,1 @@
+"""Conversions into and out of the program representation of `migraphx`."""

@@ -1,0 +1,536 @@
+"""Runs a program: jitted stages, cached by what they were given, and the host between them.
+
+A static program is one stage. Where an operator needs a number that depends on data, the stage
+ends before it; the host reads that value, and the next stage is traced with it as a known one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import jax
+import numpy as np
+
+from migraphx.argument import Argument, host_array
+from migraphx.dims import Dim, hi, lo
+from migraphx.errors import Error, close_matches
+from migraphx.graph import Module
+from migraphx.program import output_shape
+from migraphx.shape import Shape
+from migraphx.types import dtype_of, from_dtype
+
+from .device import exact_types, find_device
+from .function import is_weight, weights_of
+from .interpret import Body, Cut, compute, fit_rank, literal_value, run_instructions
+from .options import compiler_options
+from .registry import Context, using
+
+MAX_STAGES = 512  # compiled stages kept per program, the longest unused go first
+
+
+def compile_program(program, target, options: dict, eager: bool) -> Executable:
+    """The executable of a program; with `eager`, a static one is compiled at once."""
+    from migraphx.passes import prepare
+
+    prepared = prepare(program, target.name(), options)
+    executable = Executable(prepared, program, find_device(target.name()), options)
+    if eager:
+        executable.warm()
+    return executable
+
+
+class Executable:
+    """A program made ready for one device.
+
+    Parameters
+    ----------
+    prepared : Program
+        What runs: the program after the passes.
+    program : Program
+        What the user sees: its parameters and output shapes are the contract.
+    """
+
+    def __init__(self, prepared, program, device, options: dict):
+        self.main = prepared.main
+        self.device = device
+        self.options = options
+        self.ctx = Context(
+            platform=device.platform, fast_math=options.get("fast_math", True)
+        )
+        self.params = program.main.parameters()
+        self.names = [p.op_.parameter for p in self.params]
+        self.inner = {p.op_.parameter: p for p in self.main.parameters()}
+        self.shapes = [p.shape() for p in self.params]
+        self.dtypes = [None if s.subs else dtype_of(s.type()) for s in self.shapes]
+        self.static = not any(s.dynamic() for s in self.shapes)
+        self.outputs = program.get_output_shapes()
+        self.lock = threading.RLock()
+        self.roots = {}  # module -> OrderedDict of input signature -> Stage
+        self.fast = {}  # dims of the inputs -> Stage that is the whole program
+        self.weights = None
+        self.aliases = [i for i in self.main.returned() if i.is_param]
+
+    # -- the way of a call ---------------------------------------------------------------------
+
+    def run(self, params: dict) -> list:
+        """The results for inputs by name."""
+        if not isinstance(params, dict):
+            raise TypeError(f"run: expected a dict of name to value, got {type(params).__name__}")
+        arrays = [
+            self.take(params, k, name) for k, name in enumerate(self.names)
+        ]
+        key = tuple(a.shape for a in arrays)
+        stage = self.fast.get(key)
+        if stage is not None:
+            with exact_types():
+                results = stage.compiled(*stage.weights, *[arrays[k] for k in stage.places])
+        else:
+            results = self.run_staged(arrays, key)
+        return self.give(results)
+
+    def take(self, params: dict, k: int, name: str):
+        """The array for a parameter, its type and lens checked."""
+        try:
+            value = params[name]
+        except KeyError:
+            hint = close_matches(name, params)
+            raise Error(
+                f"run: Parameter not found: {name} (expected {self.shapes[k]}; "
+                f"given: {', '.join(map(str, params)) or 'nothing'}){hint}"
+            ) from None
+        array = self.to_array(value)
+        shape = self.shapes[k]
+        if array.dtype != self.dtypes[k] or array.shape != shape.dims:
+            array = self.check(name, array, shape)
+        return array
+
+    def to_array(self, value):
+        """A NumPy array, or the JAX array if there is one, of a value given to `run`."""
+        if type(value) is np.ndarray:
+            return value if value.dtype.isnative else host_array(value)
+        if isinstance(value, Argument):
+            data = value.device_array()
+            return value.numpy() if isinstance(data, np.ndarray) else data
+        if isinstance(value, jax.Array):
+            return value
+        try:
+            return host_array(value)
+        except TypeError as error:
+            raise TypeError(f"run: {error}") from None
+
+    def check(self, name: str, array, shape: Shape):
+        """`array` in the rank of the shape; an `Error` if its type or lens do not fit."""
+        kind = from_dtype(array.dtype)
+        if shape.is_rank0() and array.size == 1 and array.ndim <= 1:
+            array = array.reshape(())
+            if array.dtype == dtype_of(shape.type()):
+                return array
+        elif array.ndim == 0 and shape.dims == (1,):
+            array = array.reshape((1,))
+        fits = array.dtype == dtype_of(shape.type()) and (
+            shape.dims is None
+            or array.ndim == len(shape.dims)
+            and all(lo(d) <= n <= hi(d) for d, n in zip(shape.dims, array.shape, strict=True))
+        )
+        if fits:
+            return array
+        got = Shape.make(kind, array.shape) if array.ndim else Shape.scalar_of(kind)
+        reason = ""
+        if array.dtype == dtype_of(shape.type()) and array.ndim == len(shape.dims or ()):
+            bad = [
+                f"axis {k} has size {n}, allowed is {d}"
+                for k, (d, n) in enumerate(zip(shape.dims, array.shape, strict=True))
+                if not lo(d) <= n <= hi(d)
+            ]
+            reason = f" ({'; '.join(bad)})"
+        raise Error(
+            f"run: Incorrect shape {{{got}}} for parameter: {name} should be: {shape}{reason}"
+        )
+
+    def give(self, results) -> list:
+        """The results as arguments of the promised shapes."""
+        return [
+            finish(value, shape) for value, shape in zip(results, self.outputs, strict=True)
+        ]
+
+    # -- building ------------------------------------------------------------------------------
+
+    def warm(self) -> None:
+        """Compiles what a static program will need, without running it."""
+        if not self.static or any(s.subs for s in self.shapes):
+            return
+        avals = [
+            jax.ShapeDtypeStruct(() if s.is_rank0() else s.dims, d)
+            for s, d in zip(self.shapes, self.dtypes, strict=True)
+        ]
+        with self.lock, exact_types():
+            env = {self.inner[n]: a for n, a in zip(self.names, avals, strict=True)
+                   if n in self.inner}  # fmt: skip
+            stage = self.stage(self.main, 0, env, {}, self.root(self.main), signature(env))
+            if stage.last and stage.whole:
+                self.remember(tuple(a.shape for a in avals), stage)
+
+    def remember(self, key, stage) -> None:
+        """Makes `stage` the short way for inputs of these dims."""
+        order = [self.inner.get(n) for n in self.names]
+        stage.places = [order.index(i) for i in stage.inputs]
+        stage.weights = [self.weights[i] for i in stage.weight_ins]
+        if len(self.fast) >= MAX_STAGES:
+            self.fast.pop(next(iter(self.fast)))
+        self.fast[key] = stage
+
+    def place_weights(self) -> None:
+        """Puts the weights on the device, once per program."""
+        if self.weights is None:
+            self.weights = {
+                ins: device_weight(ins, self.device) for ins in weights_of(self.main)
+            }
+
+    def bindings(self, arrays) -> dict:
+        """Values of the symbols in the parameters' shapes, from the sizes given."""
+        found: dict = {}
+        pending = [
+            (name, axis, dim, size)
+            for name, shape, array in zip(self.names, self.shapes, arrays, strict=True)
+            for axis, (dim, size) in enumerate(zip(shape.dims or (), array.shape))
+            if isinstance(dim, Dim) and dim.is_symbolic() and not dim.expr.is_literal
+        ]
+        progress = True
+        while progress and pending:
+            progress, waiting = False, []
+            for name, axis, dim, size in pending:
+                solved = dim.expr.solve(size, found)
+                if solved is None:
+                    waiting.append((name, axis, dim, size))
+                    continue
+                found.update(solved)
+                progress = True
+                have = dim.expr.evaluate(found)
+                if have != size:
+                    values = ", ".join(f"{k} = {v}" for k, v in found.items())
+                    raise Error(
+                        f"run: parameter {name}, axis {axis}: size {size} does not fit {dim}, "
+                        f"which is {have} where {values}"
+                    )
+            pending = waiting
+        for shape in self.shapes:
+            for dim in shape.dims or ():
+                for symbol in dim.expr.symbols() if isinstance(dim, Dim) and dim.expr else ():
+                    low, high = symbol.interval()
+                    value = found.get(symbol.name, low)
+                    if not low <= value <= high:
+                        raise Error(
+                            f"run: {symbol.name} = {value} is outside its bounds {low} to {high}"
+                        )
+        return found
+
+    def run_staged(self, arrays, key):
+        """A call that is not known to be one stage."""
+        env = {
+            self.inner[n]: a for n, a in zip(self.names, arrays, strict=True) if n in self.inner
+        }
+        with exact_types():
+            symbols = self.bindings(arrays) if not self.static else {}
+            results, stage = self.execute(self.main, env, symbols)
+            if stage is not None:
+                with self.lock:
+                    self.remember(key, stage)
+        return results
+
+    def root(self, module: Module):
+        return self.roots.setdefault(module, OrderedDict())
+
+    def execute(self, module: Module, env: dict, symbols: dict):
+        """Runs a module on concrete values; its results, and the stage if one was enough."""
+        env, known = dict(env), {}
+        position, children, key = 0, self.root(module), signature(env)
+        first = None
+        while True:
+            stage = children.get(key)
+            if stage is None:
+                with self.lock:
+                    stage = children.get(key) or self.stage(
+                        module, position, env, known, children, key, symbols
+                    )
+            first = first or stage
+            if stage.compiled is not None:
+                outs = stage.compiled(
+                    *[self.weights[i] for i in stage.weight_ins], *[env[i] for i in stage.inputs]
+                )
+                env.update(zip(stage.outputs, outs, strict=True))
+            known.update(stage.known)
+            env.update(stage.known)
+            if stage.last:
+                results = [env[i] for i in module.returned()]
+                return results, first if stage is first and stage.whole else None
+            position, children = stage.stop, stage.children
+            if stage.needs is not None:
+                value = np.asarray(env[stage.needs])
+                known[stage.needs] = env[stage.needs] = value
+                key = (value.shape, value.tobytes())
+            else:
+                ins = module.instructions[position]
+                env[ins] = self.on_host(ins, env, symbols)
+                position += 1
+                key = signature({ins: env[ins]})
+
+    def on_host(self, ins, env: dict, symbols: dict):
+        """One instruction between stages: a host operator, or control flow with cut bodies."""
+        from .control import HOST_CONTROL
+
+        outer = dict(env)
+        for module in ins.mods:
+            for source in module.captured():
+                if source.literal is not None and source not in outer:
+                    outer[source] = self.weights.get(source, literal_value(source))
+        args = [self.value(i, env) for i in ins.inputs_]
+        with using(self.context(symbols)):
+            if ins.op_.op_name in HOST_CONTROL:
+                bodies = [HostBody(self, m, outer, symbols) for m in ins.mods]
+                result = HOST_CONTROL[ins.op_.op_name](ins.op_, *map(to_host, args), bodies=bodies)
+            else:
+                result = compute(ins, [to_host(a) for a in args], outer)
+        return fit_rank(result, ins.shape())
+
+    def value(self, ins, env):
+        if ins in env:
+            return env[ins]
+        if ins.literal is not None:
+            return literal_value(ins)
+        raise Error(f"program: {ins!r} is read before it is computed; call program.sort()")
+
+    def context(self, symbols: dict) -> Context:
+        return Context(self.ctx.platform, self.ctx.fast_math, self.ctx.tuned, symbols)
+
+    def stage(self, module, position, env, known, children, key, symbols=None) -> Stage:
+        """Traces and compiles from `position` up to the end or the next cut."""
+        self.place_weights()
+        instructions = module.instructions
+        stop, needs = len(instructions), None
+        inputs = [i for i in env if i not in known and is_array(env[i])]
+        objects = {i: v for i, v in env.items() if i not in known and not is_array(v)}
+        avals = [aval(env[i]) for i in inputs]
+        ctx = self.context(symbols or {})
+        weight_ins = list(self.weights)
+        weight_avals = [aval(self.weights[i]) for i in weight_ins]
+        try:
+            jax.eval_shape(
+                self.body(instructions[position:], weight_ins, inputs, known | objects, ctx, []),
+                *weight_avals, *avals,
+            )  # fmt: skip
+        except Cut as cut:
+            stop, needs = instructions.index(cut.ins), cut.needs
+        part = instructions[position:stop]
+        if needs is not None and needs not in part and needs in env and needs not in known:
+            if stop == position:  # nothing to compute: only read the value
+                stage = Stage([], [], [], stop, needs)
+                return keep(children, key, stage)
+        later = reads(instructions[stop:], module)
+        wanted = [i for i in part if i in later or i is needs]
+        notes = {}
+        run = self.body(part, weight_ins, inputs, known | objects, ctx, wanted, notes)
+        jax.eval_shape(run, *weight_avals, *avals)  # fills `notes`: which results are known
+        outputs = [i for i in wanted if i not in notes["known"]]
+        used = used_inputs(part, module)
+        kept_weights = [i for i in weight_ins if i in used]
+        kept_inputs = [i for i in inputs if i in used]
+        last = stop == len(instructions)
+        stage = Stage(kept_weights, kept_inputs, outputs, stop, needs, notes["known"], last)
+        stage.whole = (
+            last and position == 0 and not stage.known and outputs == module.returned()
+        )
+        if outputs:
+            run = self.body(part, kept_weights, kept_inputs, known | objects, ctx, outputs)
+            device = jax.sharding.SingleDeviceSharding(self.device)
+            lowered = jax.jit(run, in_shardings=device, out_shardings=device).lower(
+                *[aval(self.weights[i]) for i in kept_weights], *[aval(env[i]) for i in kept_inputs]
+            )
+            stage.compiled = lowered.compile(
+                compiler_options=compiler_options(self, lowered, part)
+            )
+        return keep(children, key, stage)
+
+    def body(self, part, weight_ins, inputs, known, ctx, wanted, notes=None):
+        """The function of one stage, for tracing."""
+
+        def run(*arrays):
+            env = dict(zip(weight_ins + inputs, arrays, strict=True)) | known
+            for ins in inputs:
+                env[ins] = fit_rank(env[ins], ins.shape())
+            with using(ctx):
+                literals(part, env)
+                run_instructions(part, env)
+            if notes is not None:
+                notes["known"] = {
+                    i: env[i] for i in wanted if not holds_tracer(env[i]) and not i.is_param
+                }
+                return [env[i] for i in wanted if i not in notes["known"]]
+            return [env[i] for i in wanted]
+
+        return run
+
+
+class Stage:
+    """A jitted piece of a module, and how it goes on behind it."""
+
+    __slots__ = ("children", "compiled", "inputs", "known", "last", "needs", "outputs", "places",
+                 "stop", "weight_ins", "weights", "whole")  # fmt: skip
+
+    def __init__(self, weight_ins, inputs, outputs, stop, needs, known=None, last=False):
+        self.weight_ins, self.inputs, self.outputs = weight_ins, inputs, outputs
+        self.stop, self.needs, self.known, self.last = stop, needs, known or {}, last
+        self.compiled = self.places = self.weights = None
+        self.whole = False
+        self.children = OrderedDict()
+
+
+class HostBody:
+    """A module run by the executable, stage by stage, for control flow on the host."""
+
+    def __init__(self, executable, module, env, symbols):
+        self.executable, self.module, self.env, self.symbols = executable, module, env, symbols
+        self.outer = {i: env[i] for i in module.captured() if i in env}
+
+    def __call__(self, *args) -> tuple:
+        env = dict(self.outer)
+        for param, value in zip(self.module.parameters(), args, strict=True):
+            env[param] = fit_rank(value, param.shape())
+        results, _ = self.executable.execute(self.module, env, self.symbols)
+        return tuple(results)
+
+
+def keep(children: OrderedDict, key, stage: Stage) -> Stage:
+    """Remembers a stage, forgetting the oldest beyond the limit."""
+    while len(children) >= MAX_STAGES:
+        children.popitem(last=False)
+    children[key] = stage
+    return stage
+
+
+def literals(part, env: dict) -> None:
+    """Adds the literals that instructions read from before this stage or from outer modules."""
+    for ins in part:
+        for source in ins.inputs_:
+            if source not in env and source.literal is not None:
+                env[source] = literal_value(source)
+        for module in ins.mods:
+            for source in module.captured():
+                if source not in env and source.literal is not None:
+                    env[source] = literal_value(source)
+
+
+def reads(instructions, module) -> set:
+    """Everything that `instructions` or the results of the module read."""
+    found = set(module.returned())
+    for ins in instructions:
+        found.update(ins.inputs_)
+        for mod in ins.mods:
+            found.update(mod.captured())
+    return found
+
+
+def used_inputs(part, module) -> set:
+    """What a stage reads: inputs of its instructions, all inside their modules, and results."""
+    found = reads(part, module)
+    pending = [m for ins in part for m in ins.mods]
+    while pending:
+        mod = pending.pop()
+        found.update(mod.instructions)
+        pending.extend(m for ins in mod.instructions for m in ins.mods)
+    return found | set(part)
+
+
+def is_array(value) -> bool:
+    """True for arrays that XLA can hold, also inside tuples."""
+    if isinstance(value, tuple):
+        return bool(value) and all(map(is_array, value))
+    return hasattr(value, "dtype") and value.dtype != np.dtype(object)
+
+
+def holds_tracer(value) -> bool:
+    """True if some part of a value is not known while tracing."""
+    if isinstance(value, (tuple, list)):
+        return any(map(holds_tracer, value))
+    return isinstance(value, (jax.core.Tracer, jax.Array))
+
+
+def aval(value):
+    """Shape and type of a value, for tracing."""
+    if isinstance(value, tuple):
+        return tuple(map(aval, value))
+    return jax.ShapeDtypeStruct(value.shape, value.dtype)
+
+
+def signature(env: dict) -> tuple:
+    """What distinguishes the values of one call from another for tracing."""
+    return tuple(_signature(v) for v in env.values())
+
+
+def _signature(value):
+    if isinstance(value, (tuple, list)):
+        return (type(value).__name__, *map(_signature, value))
+    if hasattr(value, "dtype") and value.dtype == np.dtype(object):
+        return ("object", value.shape)
+    return (value.shape, value.dtype) if hasattr(value, "dtype") else repr(value)
+
+
+def to_host(value):
+    """A value with its arrays as NumPy arrays."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(to_host, value))
+    return np.asarray(value) if isinstance(value, jax.Array) else value
+
+
+def device_weight(ins, device):
+    """The array of a weight on the device, shared by every program that holds the literal."""
+    cache = _WEIGHTS.setdefault(ins.literal, {}) if ins.literal is not None else {}
+    if device not in cache:
+        cache[device] = jax.device_put(literal_value(ins), device)
+    return cache[device]
+
+
+class _ByIdentity:
+    """A weak map from arguments, which are compared by identity here, to what belongs to them."""
+
+    def __init__(self):
+        import weakref
+
+        self.entries, self.ref = {}, weakref.ref
+
+    def setdefault(self, key, default):
+        found = self.entries.get(id(key))
+        if found is None:
+            drop = self.ref(key, lambda _, k=id(key): self.entries.pop(k, None))
+            found = self.entries[id(key)] = (drop, default)
+        return found[1]
+
+
+_WEIGHTS = _ByIdentity()
+
+
+def finish(value, shape: Shape) -> Argument:
+    """A result as an argument of the promised shape, complete when it is handed out."""
+    if isinstance(value, (tuple, list)):
+        subs = shape.subs or [None] * len(value)
+        return Argument.tuple_of(
+            finish(v, s or Shape.unknown(from_dtype(v.dtype)))
+            for v, s in zip(value, subs, strict=True)
+        )
+    if isinstance(value, jax.Array):
+        value.block_until_ready()
+    elif isinstance(value, np.ndarray):
+        value = np.ascontiguousarray(value) if value.ndim else value
+    if shape.dims is None or shape.dynamic():
+        kind = shape.type() if shape.type() != from_dtype(value.dtype) else None
+        dims = value.shape
+        made = Shape.make(kind or from_dtype(value.dtype), dims)
+        if not dims:
+            made = Shape.scalar_of(made.type())
+        return Argument.of(value, made)
+    if value.shape != shape.dims and not shape.is_rank0():
+        value = value.reshape(shape.dims)
+    return Argument.of(value, shape)
+
+
+__all__ = ["Body", "Executable", "compile_program", "is_weight", "output_shape"]

@@ -119,3 +119,24 @@ def tf_operators() -> list:
     from translate import from_tensorflow
 
     return from_tensorflow.operators()
+
+
+def fold(ins, values):
+    """The value of an instruction from the NumPy values of its inputs, or None if it has none."""
+    from translate.to_jax import fold
+
+    return fold(ins, values)
+
+
+def expand_onnx_node(op, arrays):
+    """A program that computes a deferred ONNX node, now that shapes and values are known."""
+    from translate import from_onnx
+
+    return from_onnx.expand(op, arrays)
+
+
+def needed_inputs(op) -> list:
+    """Positions of the inputs whose values a deferred ONNX node needs."""
+    from translate import from_onnx
+
+    return from_onnx.needed_inputs(op)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from . import control, onnx, pointwise  # noqa: F401 - registers the lowerings
 from .device import find_device
-from .evaluate import evaluate
-from . import control, pointwise  # noqa: F401 - registers the lowerings
+from .evaluate import evaluate, fold
 from .executable import Executable, compile_program
 from .function import to_function
 
-__all__ = ["Executable", "compile_program", "evaluate", "find_device", "to_function"]
+__all__ = ["Executable", "compile_program", "evaluate", "find_device", "fold", "to_function"]

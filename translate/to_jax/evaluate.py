@@ -10,7 +10,8 @@ from migraphx.shape import Shape
 from migraphx.types import from_dtype
 
 from .device import exact_types, find_device
-from .interpret import run_instructions
+from .interpret import Cut, compute, fit_rank, run_instructions
+from .registry import NeedsHost, NeedsValue
 
 
 def evaluate(ins) -> Argument | None:
@@ -58,3 +59,23 @@ def to_argument(value, shape: Shape) -> Argument:
     if shape.type() != kind and shape.type_size() == array.dtype.itemsize and not shape.subs:
         kind = shape.type()  # fp4x2 is stored as uint8
     return Argument.of(array, array_shape(array.shape, kind))
+
+
+def fold(ins, values):
+    """The value of one instruction from the NumPy values of its inputs, or None.
+
+    Sizes may be symbolic (object arrays of `Dim`s); what cannot be computed with them gives None.
+    """
+    symbolic = any(v.dtype == np.dtype(object) for v in values if hasattr(v, "dtype"))
+    try:
+        with exact_types(), jax.default_device(find_device("cpu")):
+            result = fit_rank(compute(ins, list(values), {}), ins.shape())
+    except (NeedsHost, NeedsValue, Cut):
+        return None
+    except Exception:
+        if symbolic:  # an operation that sizes do not have
+            return None
+        raise
+    if isinstance(result, (tuple, list)):
+        return tuple(map(np.asarray, result))
+    return np.asarray(result)

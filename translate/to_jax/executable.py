@@ -22,7 +22,7 @@ from migraphx.types import dtype_of, from_dtype
 
 from .device import exact_types, find_device
 from .function import is_weight, weights_of
-from .interpret import Body, Cut, compute, fit_rank, literal_value, run_instructions
+from .interpret import Body, Cut, HostOnly, compute, fit_rank, literal_value, run_instructions
 from .options import compiler_options
 from .registry import Context, using
 
@@ -309,7 +309,7 @@ class Executable:
         instructions = module.instructions
         stop, needs = len(instructions), None
         inputs = [i for i in env if i not in known and is_array(env[i])]
-        objects = {i: v for i, v in env.items() if i not in known and not is_array(v)}
+        objects = {i: HostOnly() for i, v in env.items() if i not in known and not is_array(v)}
         avals = [aval(env[i]) for i in inputs]
         ctx = self.context(symbols or {})
         weight_ins = list(self.weights)
@@ -442,9 +442,9 @@ def used_inputs(part, module) -> set:
 
 
 def is_array(value) -> bool:
-    """True for arrays that XLA can hold, also inside tuples."""
-    if isinstance(value, tuple):
-        return bool(value) and all(map(is_array, value))
+    """True for arrays that XLA can hold, also inside tuples and sequences."""
+    if isinstance(value, (tuple, list)):
+        return all(map(is_array, value))
     return hasattr(value, "dtype") and value.dtype != np.dtype(object)
 
 
@@ -457,8 +457,8 @@ def holds_tracer(value) -> bool:
 
 def aval(value):
     """Shape and type of a value, for tracing."""
-    if isinstance(value, tuple):
-        return tuple(map(aval, value))
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(aval, value))
     return jax.ShapeDtypeStruct(value.shape, value.dtype)
 
 

@@ -21,6 +21,10 @@ from .registry import LOWER, NeedsHost, NeedsValue, context, is_known
 KNOWN_LIMIT = 1 << 14
 
 
+class HostOnly:
+    """Stands in a trace for a value that XLA cannot hold (texts): only host operators read it."""
+
+
 class Cut(Exception):  # noqa: N818 - control flow
     """Tracing stops before `ins`: `needs` must be known, or (if None) `ins` runs on the host."""
 
@@ -81,6 +85,13 @@ def step(ins: Instruction, env: dict):
         raise
 
 
+def holds_host_only(value) -> bool:
+    """True if some part of a value stands for data on the host."""
+    if isinstance(value, (tuple, list)):
+        return any(map(holds_host_only, value))
+    return isinstance(value, HostOnly)
+
+
 def _describe(value) -> str:
     if isinstance(value, (tuple, list)):
         return f"({', '.join(map(_describe, value))})"
@@ -92,6 +103,8 @@ def compute(ins: Instruction, args: list, env: dict):
     found = LOWER.get(ins.op_.op_name)
     if found is None:
         raise Error(f"{ins.op_.op_name}: this operator cannot be computed")
+    if any(holds_host_only(a) for a in args):
+        raise NeedsHost
     op = bind(ins.op_)
     extra = {"bodies": [Body(m, env) for m in ins.mods]} if found.bodies else {}
     all_known = all(map(is_known, args))

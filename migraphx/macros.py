@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from .dims import as_dim, hi, intersect, lo
 from .errors import Error
-from .shape import Shape
 from .types import common_type
 
 # -- numpy's broadcasting and C++'s common type --------------------------------------------------

@@ -1,0 +1,37 @@
+"""Every operator can be computed and has a row in a family file."""
+
+import importlib.util
+from pathlib import Path
+
+from migraphx.ops import OPS
+from translate.to_jax.registry import LOWER
+
+# Nothing to compute: the walk over the graph gives the value, or the operator exists only so that
+# files which hold it can be loaded and printed.
+NOTHING_TO_COMPUTE = {
+    "@param", "@literal", "@return", "@outline", "@comment", "outline",
+    "load", "capture", "allocate", "run_on_target", "unknown:", "ref::op",
+}  # fmt: skip
+
+
+def rows() -> set:
+    """Names with a row, and those that a family file lists as `APART` with tests of their own."""
+    found = set()
+    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+        if path.stem == "test_complete":
+            continue
+        spec = importlib.util.spec_from_file_location(f"rows_{path.stem}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        for value in vars(module).values():
+            found |= getattr(value, "operators", set())
+        found |= set(getattr(module, "APART", ()))
+    return found
+
+
+def test_every_operator_has_a_lowering():
+    assert sorted(set(OPS) - set(LOWER) - NOTHING_TO_COMPUTE) == []
+
+
+def test_every_operator_has_a_row():
+    assert sorted(set(OPS) - rows() - NOTHING_TO_COMPUTE) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..shape import Shape
 from ..types import type_t
-from .base import Ints, Op
+from .base import Axes, Ints, Op, Sizes
 
 
 class OnnxNode(Op, name="onnx::node", inputs=(0, None), own=True):
@@ -23,3 +23,57 @@ class OnnxNode(Op, name="onnx::node", inputs=(0, None), own=True):
     def rule(self, *xs):
         shapes = [Shape.unknown(type_t(t)) for t in self.types]
         return shapes[0] if len(shapes) == 1 else Shape.tuple_of(shapes)
+
+
+class OnnxCast(Op, name="onnx::cast", inputs=1, own=True):
+    """Conversion by ONNX's rules.
+
+    Small floats saturate unless `saturate` is off (then they overflow to infinity or NaN);
+    half and bf16 overflow to infinity; integers narrow by dropping high bits; floats to integers
+    are cut towards zero. `round_mode` is for powers of two (float8e8m0): up, down or nearest.
+    """
+
+    target_type: type_t = type_t.float_type
+    saturate: bool = True
+    round_mode: str = "up"
+
+    def rule(self, x):
+        return x.with_type(self.target_type)
+
+
+class OnnxSlice(Op, name="onnx::slice", inputs=1, own=True):
+    """`slice` with bounds that may be symbolic sizes, none of them negative."""
+
+    axes: Axes = ()
+    starts: Sizes = ()
+    ends: Sizes = ()
+
+    def rule(self, x):
+        if x.dims is None:
+            return x
+        dims = list(x.dims)
+        axes = self.axes_of(self.axes, len(dims))
+        for axis, start, end in zip(axes, self.starts, self.ends, strict=True):
+            dims[axis] = end - start
+        return x.standard_of(dims)
+
+
+class OnnxCastText(Op, name="onnx::cast_text", inputs=1, own=True):
+    """Conversion of texts to numbers and of numbers to texts, on the host."""
+
+    differentiable = False
+    target_type: type_t = type_t.string_type
+
+    def rule(self, x):
+        return x.with_type(self.target_type)
+
+
+class OnnxDet(Op, name="onnx::det", inputs=1, own=True):
+    """Determinants of square matrices in the last two axes."""
+
+    def rule(self, x):
+        if x.dims is None:
+            return x
+        if x.rank < 2 or x.dims[-1] != x.dims[-2]:
+            self.fail(f"the last two axes of {x} are not square matrices")
+        return x.standard_of(x.dims[:-2]) if x.rank > 2 else Shape.scalar_of(x.type())

@@ -376,8 +376,7 @@ class Scope:
             return self.call_function(function, node, inputs)
         if self.world.options.skip_unknown_operators:
             given = [i for i in inputs if isinstance(i, Instruction)]
-            ins = self.builder.add(f"unknown:{node.op_type}" if False else "unknown:", *given,
-                                   op=node.op_type)  # fmt: skip
+            ins = self.builder.add("unknown:", *given, op=node.op_type)
             return [ins] * len(node.output)
         raise Error(f"Unknown operator: {node.op_type}{close_matches(node.op_type, registry.names())}")
 

@@ -26,11 +26,14 @@ class HostOnly:
 
 
 class Cut(Exception):  # noqa: N818 - control flow
-    """Tracing stops before `ins`: `needs` must be known, or (if None) `ins` runs on the host."""
+    """Tracing stops before `ins`: `needs` must be known, or (if None) `ins` runs on the host.
 
-    def __init__(self, ins: Instruction, needs: Instruction | None):
+    `value` is what was needed, as it is called where it was traced.
+    """
+
+    def __init__(self, ins: Instruction, needs: Instruction | None, value=None):
         super().__init__(f"cut before {ins!r}")
-        self.ins, self.needs = ins, needs
+        self.ins, self.needs, self.value = ins, needs, value
 
 
 def run_instructions(instructions, env: dict) -> None:
@@ -62,19 +65,9 @@ def step(ins: Instruction, env: dict):
     args = [env[i] for i in ins.inputs_]
     try:
         return fit_rank(compute(ins, args, env), ins.shape())
-    except NeedsValue as need:
-        for source, value in zip(ins.inputs_, args, strict=True):
-            if value is need.value:
-                raise Cut(ins, source) from None
-        for source, value in env.items():  # read by a module of this instruction
-            if value is need.value:
-                raise Cut(ins, source) from None
-        raise Cut(ins, None) from None
+    except (NeedsValue, Cut) as need:  # of this instruction, or of one in a module of it
+        raise Cut(ins, source_of(need.value, ins, args, env), need.value) from None
     except NeedsHost:
-        raise Cut(ins, None) from None
-    except Cut as inner:  # from a module of this instruction
-        if inner.needs is not None and inner.needs in env:
-            raise Cut(ins, inner.needs) from None
         raise Cut(ins, None) from None
     except Exception as error:
         if not getattr(error, "_noted", False):
@@ -90,6 +83,16 @@ def holds_host_only(value) -> bool:
     if isinstance(value, (tuple, list)):
         return any(map(holds_host_only, value))
     return isinstance(value, HostOnly)
+
+
+def source_of(value, ins: Instruction, args: list, env: dict) -> Instruction | None:
+    """The instruction that `value` is the result of, if `ins` reads it directly or in a module."""
+    if value is None:
+        return None
+    for source, arg in zip(ins.inputs_, args, strict=True):
+        if arg is value:
+            return source
+    return next((source for source, other in env.items() if other is value), None)
 
 
 def _describe(value) -> str:

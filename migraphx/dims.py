@@ -69,7 +69,7 @@ class Dim:
     @property
     def min(self) -> int:
         """The smallest size the dimension can take."""
-        return self.expr.interval()[0] if self.expr is not None else self._min
+        return max(self.expr.interval()[0], 0) if self.expr is not None else self._min
 
     @property
     def max(self) -> int:

@@ -163,7 +163,7 @@ def as_type(value) -> type_t:
             return type_t(int(value))
         except ValueError:
             raise NameLookupError(
-                f"shape: there is no type number {value}; accepted: 0 to 18"
+                f"shape: there is no type number {value}; accepted: 0 to 18, {accepted_names()}"
             ) from None
     try:
         dtype = np.dtype(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import control, onnx, pointwise  # noqa: F401 - registers the lowerings
+from . import control, onnx, pointwise, sequence  # noqa: F401 - registers the lowerings
 from .device import find_device
 from .evaluate import evaluate, fold
 from .executable import Executable, compile_program

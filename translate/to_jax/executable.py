@@ -6,6 +6,7 @@ ends before it; the host reads that value, and the next stage is traced with it 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 
@@ -21,10 +22,20 @@ from migraphx.shape import Shape
 from migraphx.types import dtype_of, from_dtype
 
 from .device import exact_types, find_device
-from .function import is_weight, weights_of
-from .interpret import Body, Cut, HostOnly, compute, fit_rank, literal_value, run_instructions
+from .function import all_modules, is_weight, weights_of
+from .interpret import (
+    KNOWN_LIMIT,
+    Body,
+    Cut,
+    HostOnly,
+    compute,
+    fit_rank,
+    literal_value,
+    run_instructions,
+    run_module,
+)
 from .options import compiler_options
-from .registry import Context, using
+from .registry import LOWER, Context, using
 
 MAX_STAGES = 512  # compiled stages kept per program, the longest unused go first
 
@@ -80,7 +91,7 @@ class Executable:
         arrays = [
             self.take(params, k, name) for k, name in enumerate(self.names)
         ]
-        key = tuple(a.shape for a in arrays)
+        key = tuple(a.shape if hasattr(a, "shape") else _signature(a) for a in arrays)
         stage = self.fast.get(key)
         if stage is not None:
             with exact_types():
@@ -99,8 +110,12 @@ class Executable:
                 f"run: Parameter not found: {name} (expected {self.shapes[k]}; "
                 f"given: {', '.join(map(str, params)) or 'nothing'}){hint}"
             ) from None
-        array = self.to_array(value)
         shape = self.shapes[k]
+        if shape.dims is None and (value is None or isinstance(value, (list, tuple))):
+            return None if value is None else [self.to_array(v) for v in value]
+        if isinstance(value, Argument) and value.parts:
+            return [self.to_array(v) for v in value.parts]
+        array = self.to_array(value)
         if array.dtype != self.dtypes[k] or array.shape != shape.dims:
             array = self.check(name, array, shape)
         return array
@@ -193,7 +208,7 @@ class Executable:
         pending = [
             (name, axis, dim, size)
             for name, shape, array in zip(self.names, self.shapes, arrays, strict=True)
-            for axis, (dim, size) in enumerate(zip(shape.dims or (), array.shape))
+            for axis, (dim, size) in enumerate(zip(shape.dims or (), getattr(array, "shape", ())))
             if isinstance(dim, Dim) and dim.is_symbolic() and not dim.expr.is_literal
         ]
         progress = True
@@ -214,6 +229,12 @@ class Executable:
                         f"which is {have} where {values}"
                     )
             pending = waiting
+        if pending:
+            name, axis, dim, size = pending[0]
+            raise Error(
+                f"run: parameter {name}, axis {axis}: size {size} alone does not tell the symbols "
+                f"of {dim}; another input must have them in a linear form"
+            )
         for shape in self.shapes:
             for dim in shape.dims or ():
                 for symbol in dim.expr.symbols() if isinstance(dim, Dim) and dim.expr else ():
@@ -391,13 +412,41 @@ class HostBody:
     def __init__(self, executable, module, env, symbols):
         self.executable, self.module, self.env, self.symbols = executable, module, env, symbols
         self.outer = {i: env[i] for i in module.captured() if i in env}
+        self.plain = computed_by_numpy(module)
 
     def __call__(self, *args) -> tuple:
         env = dict(self.outer)
         for param, value in zip(self.module.parameters(), args, strict=True):
             env[param] = fit_rank(value, param.shape())
+        if self.plain and holds_elements(env.values()) <= KNOWN_LIMIT:
+            # NumPy needs microseconds for an operator on little data, and no compilation for
+            # sizes that differ in each iteration.
+            return run_module(self.module, {i: to_host(v) for i, v in env.items()})
         results, _ = self.executable.execute(self.module, env, self.symbols)
         return tuple(results)
+
+
+def computed_by_numpy(module: Module) -> bool:
+    """True if NumPy can compute every operator of a module and of the modules inside."""
+    for mod in all_modules(module):
+        for ins in mod.instructions:
+            found = LOWER.get(ins.op_.op_name)
+            if found is not None and not (found.numpy or found.host or found.bodies):
+                return False
+            if ins.literal is not None and ins.literal.numpy().dtype.isbuiltin == 2:
+                return False
+    return True
+
+
+def holds_elements(values) -> int:
+    """Number of elements in values; infinite if NumPy does not compute their type by itself."""
+    count = 0
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            count += holds_elements(value)
+        elif hasattr(value, "dtype"):
+            count += math.inf if value.dtype.isbuiltin == 2 else value.size
+    return count
 
 
 def keep(children: OrderedDict, key, stage: Stage) -> Stage:
@@ -510,7 +559,12 @@ _WEIGHTS = _ByIdentity()
 
 
 def finish(value, shape: Shape) -> Argument:
-    """A result as an argument of the promised shape, complete when it is handed out."""
+    """A result as an argument of the promised shape, complete when it is handed out.
+
+    A sequence becomes a tuple argument; an optional that holds nothing is None.
+    """
+    if value is None:
+        return None
     if isinstance(value, (tuple, list)):
         subs = shape.subs or [None] * len(value)
         return Argument.tuple_of(

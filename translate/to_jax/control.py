@@ -20,7 +20,7 @@ from .registry import NeedsHost, NeedsValue, is_known, known, lower
 UNROLLED = 128
 # A loop that cannot be traced as one, because its body needs its values as numbers or because
 # sizes change, is still written out up to so many instructions; beyond, it runs on the host.
-UNROLLED_AT_MOST = 2048
+UNROLLED_AT_MOST = 1024
 
 # A trip count beyond this means "until the condition fails".
 LONGEST_SCAN = 1 << 24
@@ -52,7 +52,7 @@ def number(x):
 # -- if ------------------------------------------------------------------------------------------
 
 
-class _Differ(Exception):  # noqa: N818 - control flow
+class _Differ(Exception):
     """The branches of a conditional give different types or sizes."""
 
 
@@ -190,9 +190,7 @@ class LoopBody:
                 for s in shapes
             ]
         else:
-            rows = [
-                (tuple(map(lo, s.dims or ())), dtype_of(s.type())) for s in shapes
-            ]
+            rows = [(tuple(map(lo, s.dims or ())), dtype_of(s.type())) for s in shapes]
         return [np.zeros((0, *dims), kind) for dims, kind in rows]
 
 
@@ -207,11 +205,15 @@ def _counted(body: LoopBody, count: int, carried):
     """A loop of a known number of iterations, unless its module ends it before."""
     if count == 0:
         return body.finish(carried, body.rows_of_none(carried), np)
+    if is_known(carried):  # arithmetic on sizes, perhaps: it stays known
+        done = _unrolled(body, count, carried, is_known)
+        if done is not None:
+            return done
     if count > LONGEST_SCAN:  # in truth: as long as the condition holds
         return _while(body, np.int64(count), np.asarray(True), carried)
     size = body.size()
     if count == 1 or count * size <= UNROLLED:
-        done = _unrolled(body, count, carried)
+        done = _unrolled(body, count, carried, lambda values: is_known(values[0]))
         if done is not None:
             return done
     try:
@@ -226,7 +228,7 @@ def _counted(body: LoopBody, count: int, carried):
             raise
         if count * size > UNROLLED_AT_MOST:
             raise NeedsHost from None
-    done = _unrolled(body, count, carried)
+    done = _unrolled(body, count, carried, lambda values: is_known(values[0]))
     if done is None:
         raise NeedsHost
     return done
@@ -236,16 +238,16 @@ def _from_outside(body, value, carried) -> bool:
     return any(value is v for v in itertools.chain(body.body.env.values(), carried))
 
 
-def _unrolled(body: LoopBody, count: int, carried):
-    """The iterations one after the other; None if the module's condition is traced."""
+def _unrolled(body: LoopBody, count: int, carried, goes_on):
+    """The iterations one after the other; None where `goes_on` refuses what one of them gives."""
     rows = [[] for _ in range(body.scans)]
     for k in range(count):
-        cond, carried, found = body(np.int64(k), carried)
+        cond, carried, found = results = body(np.int64(k), carried)
         for column, row in zip(rows, found, strict=True):
             column.append(row)
         if k == count - 1:
             break
-        if not is_known(cond):
+        if not goes_on(results):
             return None
         if not number(cond):
             break
@@ -262,7 +264,7 @@ def _stack(xp, rows):
     return xp.stack(rows)
 
 
-class _Early(Exception):  # noqa: N818 - control flow
+class _Early(Exception):
     """The module of a loop may end it before its count is reached."""
 
 

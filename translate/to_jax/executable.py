@@ -335,23 +335,26 @@ class Executable:
         ctx = self.context(symbols or {})
         weight_ins = list(self.weights)
         weight_avals = [aval(self.weights[i]) for i in weight_ins]
+        part, notes = instructions[position:], {}
+        returned = set(module.returned())
+        wanted = [i for i in part if i in returned]
         try:
             jax.eval_shape(
-                self.body(instructions[position:], weight_ins, inputs, known | objects, ctx, []),
+                self.body(part, weight_ins, inputs, known | objects, ctx, wanted, notes),
                 *weight_avals, *avals,
             )  # fmt: skip
         except Cut as cut:
             stop, needs = instructions.index(cut.ins), cut.needs
-        part = instructions[position:stop]
+            part = instructions[position:stop]
         if needs is not None and needs not in part and needs in env and needs not in known:
             if stop == position:  # nothing to compute: only read the value
                 stage = Stage([], [], [], stop, needs)
                 return keep(children, key, stage)
-        later = reads(instructions[stop:], module)
-        wanted = [i for i in part if i in later or i is needs]
-        notes = {}
-        run = self.body(part, weight_ins, inputs, known | objects, ctx, wanted, notes)
-        jax.eval_shape(run, *weight_avals, *avals)  # fills `notes`: which results are known
+        if stop < len(instructions):
+            later = reads(instructions[stop:], module)
+            wanted = [i for i in part if i in later or i is needs]
+            run = self.body(part, weight_ins, inputs, known | objects, ctx, wanted, notes)
+            jax.eval_shape(run, *weight_avals, *avals)  # fills `notes`: which results are known
         outputs = [i for i in wanted if i not in notes["known"]]
         used = used_inputs(part, module)
         kept_weights = [i for i in weight_ins if i in used]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dims import hi, lo
 from ..shape import Shape, common_permutation
-from ..types import type_t
+from ..types import INTEGERS, type_t
 from .base import Op, define
 
 
@@ -28,8 +28,10 @@ def pointwise_shape(op: Op, shapes, kind=None) -> Shape:
     if first._strides is None:
         return first.with_type(kind)
     packed = [s for s in shapes if s.packed()]
-    if packed and all(s == packed[0] for s in packed) and (
-        len(packed) == len(shapes) or len(packed) == 1
+    if (
+        packed
+        and all(s == packed[0] for s in packed)
+        and (len(packed) == len(shapes) or len(packed) == 1)
     ):
         return packed[0].with_type(kind)
     plain = [s for s in shapes if not s.broadcasted()]
@@ -64,8 +66,6 @@ UNARY = {
     "erf": "The Gauss error function.",
     "exp": "e to the power of x.",
     "floor": "Largest whole number not above x.",
-    "isinf": "True where x is an infinity.",
-    "isnan": "True where x is not a number.",
     "log": "Natural logarithm.",
     "log2": "Logarithm to base 2.",
     "nearbyint": "Nearest whole number; halves go to the even one.",
@@ -86,6 +86,21 @@ for _name, _doc in UNARY.items():
     define(_name, Unary, _doc)
 
 
+class Test(Op, inputs=1):
+    """One input, one bool for each element."""
+
+    def rule(self, x):
+        return Unary.rule(self, x).with_type(type_t.bool_type)
+
+
+TESTS = {
+    "isinf": "True where x is an infinity.",
+    "isnan": "True where x is not a number.",
+}
+for _name, _doc in TESTS.items():
+    define(_name, Test, _doc)
+
+
 class Binary(Op, inputs=2, same_type=True):
     """Two inputs of equal type and dims; nothing is broadcast by itself."""
 
@@ -95,9 +110,7 @@ class Binary(Op, inputs=2, same_type=True):
 
 BINARY = {
     "add": "x + y.",
-    "bitwise_and": "Bits set in both x and y.",
     "div": "x / y; integers drop the fraction.",
-    "equal": "True where x equals y, in the type of the inputs.",
     "fmod": "Remainder of x / y with the sign of x.",
     "greater": "True where x is above y, in the type of the inputs.",
     "less": "True where x is below y, in the type of the inputs.",
@@ -117,10 +130,61 @@ for _name, _doc in BINARY.items():
     define(_name, Binary, _doc)
 
 
-class Convert(Op, name="convert", inputs=1):
-    """The elements in another type; out of range saturates, NaN to an integer is 0."""
+class Equal(Binary, name="equal"):
+    """1 where x equals y, else 0, in the type of the inputs; bools for strings."""
 
-    target_type: type_t = type_t.half_type
+    def rule(self, x, y):
+        kind = type_t.bool_type if x.type() == type_t.string_type else x.type()
+        return pointwise_shape(self, (x, y), kind)
 
-    def rule(self, x):
-        return x.with_type(self.target_type)
+
+class BitwiseAnd(Binary, name="bitwise_and"):
+    """Bits set in both x and y."""
+
+    def rule(self, x, y):
+        if x.type() not in INTEGERS | {type_t.bool_type}:
+            self.fail(f"only supports integral types, got {x.type_string()}")
+        return pointwise_shape(self, (x, y))
+
+
+class Elu(Unary, name="elu"):
+    """x above zero, alpha * (exp(x) - 1) below."""
+
+    alpha: float = 1.0
+
+
+class LeakyRelu(Unary, name="leaky_relu"):
+    """x above zero, alpha * x below."""
+
+    alpha: float = 0.01
+
+
+class Clip(Op, name="clip", inputs=3, same_type=True):
+    """x held between the second and the third input; NaN stays NaN."""
+
+    def rule(self, x, low, high):
+        pointwise_shape(self, (x, low, high))
+        return x
+
+
+class Where(Op, name="where", inputs=3):
+    """The second input where the first is not zero, else the third.
+
+    A condition of one element picks the whole of one input.
+    """
+
+    def rule(self, condition, x, y):
+        if any(s.dims is None for s in (condition, x, y)):
+            return Shape.unknown(x.type())
+        if x.dims != y.dims:
+            self.fail(f"Dimensions do not match: {_texts((x, y))}")
+        one = not condition.dynamic() and condition.elements() == 1
+        if not one and not x.dynamic() and condition.dims != x.dims:
+            self.fail(f"Dimensions do not match: {_texts((condition, x, y))}")
+        if x._strides is None or x == y and x.packed():
+            return x
+        if x.packed() != y.packed():
+            return (x if x.packed() else y).with_type(x.type())
+        if x.broadcasted() != y.broadcasted():
+            return x.packed_like(permutation=(y if x.broadcasted() else x).permutation())
+        return x.standard_of()

@@ -124,6 +124,20 @@ class OnnxLoop(Loop, name="onnx::loop", own=True):
         return Shape.make(row.type(), (Dim(0, self.max_iterations), *map(as_dim, dims)))
 
 
+class ScanSlice(Op, name="scan_slice", inputs=2, static_only=True):
+    """One slice along an axis, which stays with size 1; counted from the end by `direction` 1."""
+
+    axis: int = 0
+    direction: int = 0
+
+    def rule(self, x, index):
+        if x.dims is None:
+            return x
+        axis = self.axis_of(self.axis, x.rank)
+        dims = [1 if k == axis else size for k, size in enumerate(x.dims)]
+        return Shape.make(x.type(), dims, x.strides())
+
+
 def either(op: Op, a: Shape, b: Shape) -> Shape:
     """A shape that covers `a` and `b`: the first if their sizes are equal."""
     if a.type() != b.type():

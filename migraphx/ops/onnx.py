@@ -77,3 +77,18 @@ class OnnxDet(Op, name="onnx::det", inputs=1, own=True):
         if x.rank < 2 or x.dims[-1] != x.dims[-2]:
             self.fail(f"the last two axes of {x} are not square matrices")
         return x.standard_of(x.dims[:-2]) if x.rank > 2 else Shape.scalar_of(x.type())
+
+
+class OnnxMoveAxis(Op, name="onnx::move_axis", inputs=1, own=True):
+    """One axis moved to another position, for tensors whose rank is not known."""
+
+    source: int = 0
+    destination: int = 0
+
+    def rule(self, x):
+        if x.dims is None:
+            return x
+        dims = list(x.dims)
+        moved = dims.pop(self.axis_of(self.source, x.rank))
+        dims.insert(self.axis_of(self.destination, x.rank), moved)
+        return x.standard_of(dims)

@@ -43,6 +43,10 @@ class SequenceAt(Sequence, name="onnx::sequence_at", inputs=2, own=True):
     """The tensor at a position, counted from the end if negative."""
 
 
+class SequencePart(Sequence, name="onnx::sequence_part", inputs=2, own=True):
+    """The tensor at a position of a sequence; what is not a sequence is given as it is."""
+
+
 class SequenceLength(Op, name="onnx::sequence_length", inputs=1, own=True):
     """Number of tensors in a sequence."""
 

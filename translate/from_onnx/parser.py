@@ -183,6 +183,9 @@ class Scope:
             constants[tensor.name] = tensor
         for sparse in graph.sparse_initializer:
             constants[sparse.values.name] = sparse
+        for name, tensor in constants.items():  # parameters then stand before them
+            if name not in bound:
+                self.values[name] = self.initializer(tensor)
         for value in graph.input:
             if value.name in bound:
                 self.values[value.name] = bound[value.name]
@@ -191,8 +194,6 @@ class Scope:
                     raise Error(f"parse_onnx: the graph input {value.name!r} stands twice")
                 self.values[value.name] = self.parameter(value)
         self.warn_open()
-        for name, tensor in constants.items():
-            self.values[name] = self.initializer(tensor)
         self.nodes(graph.node)
         outputs = []
         for value in graph.output:

@@ -366,6 +366,23 @@ def loop_on_host(op, trip, cond, *carried, bodies):
     return body.finish(carried, stacked, np)
 
 
+@lower("scan_slice")
+def scan_slice(op, xp, x, index):
+    """A slice by a number that may be traced, in a scan for example."""
+    size = x.shape[op.axis]
+    if is_known(index):
+        k = int(number(index))
+        if not 0 <= k < size:
+            raise Error(f"scan_slice: index {k} is out of range for size {size}")
+        k = size - 1 - k if op.direction == 1 else k
+        place = [slice(None)] * x.ndim
+        place[op.axis] = slice(k, k + 1)
+        return x[tuple(place)]
+    k = jnp.asarray(index).reshape(-1)[0]
+    k = size - 1 - k if op.direction == 1 else k
+    return jax.lax.dynamic_slice_in_dim(x, k, 1, op.axis % x.ndim)
+
+
 # -- modules as operators ------------------------------------------------------------------------
 
 

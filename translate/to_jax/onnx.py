@@ -37,6 +37,11 @@ def onnx_slice(op, xp, x):
     return x[tuple(index)]
 
 
+@lower("onnx::move_axis")
+def move_axis(op, xp, x):
+    return xp.moveaxis(x, op.source, op.destination)
+
+
 @lower("onnx::det", numpy=False)
 def det(op, xp, x):
     return jnp.linalg.det(x)

@@ -47,6 +47,11 @@ def sequence_at(op, xp, sequence, index):
     return sequence[position(op, sequence, index, len(sequence) - 1)]
 
 
+@lower("onnx::sequence_part")
+def sequence_part(op, xp, x, index):
+    return sequence_at(op, xp, x, index) if isinstance(x, (list, tuple)) else x
+
+
 @lower("onnx::sequence_length")
 def sequence_length(op, xp, sequence):
     return np.array(len(sequence), np.int64)

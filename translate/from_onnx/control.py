@@ -1,0 +1,509 @@
+"""Control flow of ONNX: If, Loop, Scan and SequenceMap."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import onnx
+
+from migraphx.dims import UNBOUNDED, Dim, as_dim, fixed
+from migraphx.errors import Error
+from migraphx.graph import Instruction
+from migraphx.shape import Shape
+from migraphx.types import type_t
+
+from .registry import onnx_op
+from .tensors import element_type
+
+# How often a loop body is translated anew, for sizes that turn out to change, before the rank of
+# what changes is given up.
+ATTEMPTS = 3
+COUNT = Shape.scalar_of(type_t.int64_type)
+FLAG = Shape.scalar_of(type_t.bool_type)
+
+
+# -- If ------------------------------------------------------------------------------------------
+
+
+@onnx_op("If", any_rank=True)
+def if_(m, cond, *, then_branch, else_branch):
+    """A branch that is known already is written where the node stands."""
+    known = m.value(cond)
+    if known is not None:
+        branch = then_branch if known.reshape(-1)[0] else else_branch
+        return m.graph.child(m.module).graph(branch)
+    stem = f"If_{len(m.module)}"
+    mods = [
+        branch_module(m, f"{stem}_{end}", graph)
+        for end, graph in (("if", then_branch), ("else", else_branch))
+    ]
+    counts = [len(mod.returned()) for mod in mods]
+    if counts[0] != counts[1]:
+        raise Error(f"the branches give {counts[0]} and {counts[1]} results")
+    return elements(m, m.add("if", cond, mods=mods), counts[0])
+
+
+def branch_module(m, name: str, graph):
+    """A module for a graph without inputs."""
+    module = m.graph.world.module(name)
+    module.add_return(m.graph.child(module).graph(graph))
+    return module
+
+
+def elements(m, whole: Instruction, count: int) -> list:
+    """The parts of a tuple."""
+    return [m.add("get_tuple_elem", whole, index=k) for k in range(count)]
+
+
+# -- loops in general ----------------------------------------------------------------------------
+
+
+class LoopShape:
+    """A loop to be built: its name, how often it runs, and what it carries.
+
+    `fill` translates the body: from the scope of its module, the instructions of iteration
+    number, condition and carried values, it gives those of the next condition, the carried
+    values and the rows of the scan outputs.
+    """
+
+    def __init__(self, m, name: str, trip, cond, carried: list, params: list, fill):
+        self.m, self.name, self.trip, self.cond = m, name, trip, cond
+        self.carried, self.fill = carried, fill
+        self.params = params  # (name, shape or None) of iteration number, condition, carried
+        self.limit = UNBOUNDED // 2
+        self.directions: list = []
+
+    def build(self) -> list:
+        """Adds the loop; gives the final carried values and the stacked scan outputs."""
+        body, outs, fits = self.settled_body()
+        count = len(self.carried)
+        rows = [i.shape() for i in outs[1 + count :]]
+        m, trips = self.m, trip_count(self.m, self.trip)
+        if fits and trips is not None and self.never_early(outs[0], body, bool(rows)) and all(
+            settled(r) for r in rows
+        ):  # fmt: skip
+            name, most = "loop", max(min(trips, self.limit), 0)
+        else:
+            name, most = "onnx::loop", self.limit
+        attributes = {"scan_output_directions": self.directions} if any(self.directions) else {}
+        ins = m.add(
+            name, self.trip, self.cond, *self.carried, mods=[body], max_iterations=most,
+            **attributes,
+        )  # fmt: skip
+        results = elements(m, ins, count + len(rows))
+        if name == "loop":  # its rows of rank 0 have one element
+            for k, row in enumerate(rows, count):
+                if row.is_rank0():
+                    results[k] = m.add("squeeze", results[k], axes=[1])
+        return results
+
+    def never_early(self, ending: Instruction, body, rows: bool) -> bool:
+        """True if MIGraphX's `loop`, which always gives all rows, says the same as ONNX."""
+        if not rows:
+            return True
+        start = self.m.value(self.cond)
+        if start is None or not start.reshape(-1)[0]:
+            return False
+        value = self.m.value(ending)
+        if value is not None:
+            return bool(value.reshape(-1)[0])
+        while ending.op_.op_name == "identity":
+            ending = ending.inputs_[0]
+        return ending is body.parameters()[1]
+
+    def settled_body(self):
+        """The module for carried values of the shapes that they have in all iterations.
+
+        Also its results and whether the shapes stay what they are before the first iteration.
+        """
+        world = self.m.graph.world
+        shapes = [i.shape() for i in self.carried]
+        begin = [s.standard_of() if plain(s) else s for s in shapes]
+        current = begin
+        for attempt in range(ATTEMPTS + 1):
+            names = dict(world.module_names)
+            modules = dict(world.program._modules)
+            body = world.module(self.name)
+            outs = self.translated(body, current)
+            after = [i.shape() for i in outs[1 : 1 + len(current)]]
+            following = [self.cover(*p, attempt) for p in zip(current, after, strict=True)]
+            if following == current:
+                return body, outs, current == begin and all(map(settled, current))
+            discard(body)
+            world.module_names = names
+            world.program._modules = modules
+            current = following
+        raise Error("the sizes of its carried values do not settle")
+
+    def translated(self, body, shapes: list) -> list:
+        scope = self.m.graph.child(body)
+        scope.builder.node, scope.builder.opset = self.m.node, self.m.opset
+        given = [
+            body.add_parameter(name, shape or carried)
+            for (name, shape), carried in zip(self.params, (COUNT, FLAG, *shapes), strict=True)
+        ]
+        outs = self.fill(scope, given[0], given[1], given[2:])
+        body.add_return(outs)
+        return outs
+
+    def cover(self, before: Shape, after: Shape, attempt: int) -> Shape:
+        """A shape for a carried value that was `before` and is `after` when the body has run."""
+        if before.type() != after.type():
+            if before.dims is None and self.untyped(before):
+                return after
+            raise Error(
+                f"a carried value changes its type from {before.type_string()} to "
+                f"{after.type_string()}"
+            )
+        if before.dims is None or before.dims == after.dims and rank0(before, after):
+            return before
+        if after.dims is None or before.rank != after.rank or not rank0(before, after):
+            return Shape.unknown(before.type())
+        if attempt >= ATTEMPTS - 1:
+            return Shape.unknown(before.type())
+        dims = [a if a == b else Dim(0, UNBOUNDED)
+                for a, b in zip(before.dims, after.dims, strict=True)]  # fmt: skip
+        return Shape.make(before.type(), dims)
+
+    def untyped(self, shape: Shape) -> bool:
+        """True for what may be an optional that holds nothing: its type is a guess."""
+        return shape.type() == type_t.float_type
+
+
+def rank0(a: Shape, b: Shape) -> bool:
+    """True if both or neither have rank 0."""
+    return a.is_rank0() == b.is_rank0()
+
+
+def plain(shape: Shape) -> bool:
+    """True for tensors of known rank other than 0."""
+    return shape.dims is not None and not shape.subs and not shape.is_rank0()
+
+
+def settled(shape: Shape) -> bool:
+    """True if equal dims mean equal sizes: no open ranges."""
+    return shape.dims is not None and all(
+        not isinstance(d, Dim) or fixed(d) or d.is_symbolic() for d in shape.dims
+    )
+
+
+def trip_count(m, trip: Instruction) -> int | None:
+    """The trip count if it is a plain number already."""
+    value = m.value(trip)
+    if value is None or value.dtype == np.dtype(object):
+        return None
+    return int(value.reshape(-1)[0])
+
+
+def discard(module) -> None:
+    """Undoes a module: what it reads no longer counts it as a reader."""
+    for ins in module.instructions:
+        for mod in ins.mods:
+            discard(mod)
+    module.remove_all(list(module.instructions))
+
+
+def declared_rank1(value) -> bool:
+    """True if a body's input is declared as a tensor of one element rather than a scalar."""
+    kind = value.type.tensor_type
+    return kind.HasField("shape") and len(kind.shape.dim) == 1
+
+
+# -- Loop ----------------------------------------------------------------------------------------
+
+
+@onnx_op("Loop", any_rank=True)
+def loop(m, trip=None, cond=None, *carried, body):
+    """Scan outputs have one row for each iteration that was run."""
+    options = m.graph.world.options
+    count = len(carried)
+    if len(body.input) != count + 2:
+        raise Error(f"its body takes {len(body.input)} inputs, {count + 2} are needed")
+    if len(body.output) < count + 1:
+        raise Error(f"its body gives {len(body.output)} results, at least {count + 1} are needed")
+    if any(c is None for c in carried):
+        raise Error("a carried value is left out")
+    limit = options.limit_max_iterations
+    if trip is None:
+        limit = min(limit, options.max_loop_iterations)
+        if cond is not None or not constant_true(body):
+            warnings.warn(
+                f"parse_onnx: a Loop without trip count ends after {limit} iterations; "
+                "max_loop_iterations sets another limit",
+                UserWarning,
+                stacklevel=2,
+            )
+        trip = m.lit(np.int64(limit))
+    elif (trip_count(m, trip) or 0) > limit:
+        warnings.warn(
+            f"parse_onnx: a Loop with trip count {trip_count(m, trip)} ends after {limit} "
+            "iterations; limit_max_iterations sets another limit",
+            UserWarning,
+            stacklevel=2,
+        )
+    cond = m.lit(np.array(True)) if cond is None else cond
+
+    def fill(scope, iteration, going, values):
+        names = [v.name for v in body.input]
+        return scope.graph(body, dict(zip(names, (iteration, going, *values), strict=True)))
+
+    fixed_shapes = [
+        shape.standard_of((1,)) if declared_rank1(value) else shape
+        for value, shape in zip(body.input, (COUNT, FLAG), strict=False)
+    ]
+    params = [
+        (value.name, shape)
+        for value, shape in zip(body.input, [*fixed_shapes, *[None] * count], strict=True)
+    ]
+    name = f"Loop_{len(m.module)}_loop"
+    made = LoopShape(m, name, trip, cond, list(carried), params, fill)
+    made.limit = limit
+    return made.build()
+
+
+def constant_true(body) -> bool:
+    """True if a body's condition is plainly always true, so that the loop runs for ever."""
+    name = body.output[0].name
+    return name == body.input[1].name
+
+
+# -- Scan ----------------------------------------------------------------------------------------
+
+
+@onnx_op("Scan", since=9, any_rank=True)
+def scan(
+    m, *given, body, num_scan_inputs, scan_input_axes=(), scan_input_directions=(),
+    scan_output_axes=(), scan_output_directions=(),
+):  # fmt: skip
+    states = list(given[: len(given) - num_scan_inputs])
+    xs = list(given[len(given) - num_scan_inputs :])
+    check_scan(body, given, num_scan_inputs)
+    outputs = len(body.output) - len(states)
+    plan = ScanPlan(
+        body, len(states), listed(scan_input_axes, len(xs), "scan_input_axes"),
+        listed(scan_input_directions, len(xs), "scan_input_directions"),
+        listed(scan_output_axes, outputs, "scan_output_axes"),
+        listed(scan_output_directions, outputs, "scan_output_directions"),
+    )  # fmt: skip
+    return plan.build(m, states, xs)
+
+
+def check_scan(body, given, num_scan_inputs: int) -> None:
+    """Refuses a Scan whose inputs do not fit its body."""
+    if not 0 < num_scan_inputs <= len(given):
+        raise Error(f"num_scan_inputs is {num_scan_inputs} for {len(given)} inputs")
+    if any(x is None for x in given):
+        raise Error("an input is left out")
+    if len(body.input) != len(given):
+        raise Error(f"its body takes {len(body.input)} inputs, {len(given)} are given")
+    if len(body.output) < len(given) - num_scan_inputs:
+        raise Error(f"its body gives only {len(body.output)} results")
+
+
+def listed(values, count: int, what: str) -> list:
+    """A list attribute, zeros by default."""
+    values = list(values) or [0] * count
+    if len(values) != count:
+        raise Error(f"{what} has {len(values)} entries, {count} are needed")
+    return values
+
+
+class ScanPlan:
+    """A body applied to the slices of tensors one after the other."""
+
+    def __init__(self, body, states: int, axes, directions, out_axes, out_directions):
+        self.body, self.states = body, states
+        self.axes, self.directions = axes, directions
+        self.out_axes, self.out_directions = out_axes, out_directions
+
+    def build(self, m, states: list, xs: list, padded: Instruction | None = None) -> list:
+        """Adds the loop.
+
+        `padded` is the number of slices to take where not all count; scan outputs then keep the
+        full length, with zeros at the end.
+        """
+        for x, axis in zip(xs[1:], self.axes[1:], strict=True):
+            self.same_length(m, xs[0], x, axis)
+        trip = size_of_axis(m, xs[0], self.axes[0])
+
+        def fill(scope, iteration, going, values):
+            inner = scope.builder
+            parts = [
+                slice_at(inner, x, iteration, axis, direction, padded)
+                for x, axis, direction in zip(xs, self.axes, self.directions, strict=True)
+            ]
+            names = [v.name for v in self.body.input]
+            return [
+                going,
+                *scope.graph(self.body, dict(zip(names, (*values, *parts), strict=True))),
+            ]
+
+        names = [v.name for v in self.body.input]
+        free = [unused(names, "iteration"), unused(names, "going")]
+        params = [(free[0], COUNT), (free[1], FLAG), *((n, None) for n in names[: self.states])]
+        stem = f"Scan_{len(m.module)}_scan"
+        going = m.lit(np.array(True))
+        if padded is not None:
+            results = PaddedLoop(m, stem, padded, going, states, params, fill, trip).build()
+        else:
+            made = LoopShape(m, stem, trip, going, states, params, fill)
+            made.directions = [int(d) for d in self.out_directions]
+            results = made.build()
+        rows = results[self.states :]
+        return results[: self.states] + [
+            move_first(m, row, axis) for row, axis in zip(rows, self.out_axes, strict=True)
+        ]
+
+    def same_length(self, m, first, x, axis: int) -> None:
+        """Refuses scan inputs of different known lengths."""
+        sizes = [known_size(m, v, a) for v, a in ((first, self.axes[0]), (x, axis))]
+        if None not in sizes and sizes[0] != sizes[1]:
+            raise Error(f"scan inputs of different lengths: {sizes[0]} and {sizes[1]}")
+
+
+class PaddedLoop(LoopShape):
+    """A loop that keeps the rows of `most` iterations, however few are run: MIGraphX's."""
+
+    def __init__(self, m, name, trip, cond, carried, params, fill, most):
+        super().__init__(m, name, trip, cond, carried, params, fill)
+        self.most = trip_count(m, most)
+        if self.most is None:
+            raise Error("sequence_lens needs a sequence axis whose size is known while parsing")
+
+    def build(self) -> list:
+        body, outs, _ = self.settled_body()
+        m, count = self.m, len(self.carried)
+        ins = m.add("loop", self.trip, self.cond, *self.carried, mods=[body],
+                    max_iterations=self.most)  # fmt: skip
+        results = elements(m, ins, len(outs) - 1)
+        for k, out in enumerate(outs[1 + count :], count):
+            if out.shape().is_rank0():
+                results[k] = m.add("squeeze", results[k], axes=[1])
+        return results
+
+
+def unused(names: list, name: str) -> str:
+    """A name that is not among `names`."""
+    while name in names:
+        name += "_"
+    return name
+
+
+def onnx_node(m, kind: str, *inputs, **attributes) -> Instruction:
+    """What the reader makes of an ONNX node, deferred if need be."""
+    node = onnx.helper.make_node(kind, [f"in{k}" for k in range(len(inputs))], ["out"])
+    node.attribute.extend(onnx.helper.make_attribute(k, v) for k, v in attributes.items())
+    return m.graph.translate(node, list(inputs))[0]
+
+
+def known_size(m, x: Instruction, axis: int) -> int | None:
+    """The size of an axis if it is a plain number already."""
+    shape = x.shape()
+    if shape.dims is None:
+        return None
+    if shape.is_rank0():
+        raise Error("a scan input of rank 0 has no slices")
+    size = shape.dims[m.axis(axis, shape.rank)]
+    return int(as_dim(size).min) if fixed(size) else None
+
+
+def size_of_axis(m, x: Instruction, axis: int) -> Instruction:
+    """The size of an axis as a number of the program."""
+    size = known_size(m, x, axis)
+    if size is not None:
+        return m.lit(np.int64(size))
+    if x.shape().dims is not None:
+        axis = m.axis(axis, x.shape().rank)
+        return m.add("dimensions_of", x, start=axis, end=axis + 1)
+    end = {} if axis == -1 else {"end": axis + 1}
+    return onnx_node(m, "Shape", x, start=axis, **end)
+
+
+def slice_at(m, x, iteration, axis: int, direction: int, length=None) -> Instruction:
+    """The slice of an iteration, counted from the end if `direction` is 1."""
+    shape = x.shape()
+    if shape.dims is not None and not shape.dynamic() and (length is None or not direction):
+        axis = m.axis(axis, shape.rank)
+        part = m.add("scan_slice", x, iteration, axis=axis, direction=direction)
+        part = m.add("squeeze", part, axes=[axis])
+        return m.add("unsqueeze", part, axes=[0]) if lost_axis(shape, part.shape()) else part
+    index = iteration
+    if direction:
+        size = size_of_axis(m, x, axis) if length is None else length
+        if not size.shape().is_rank0():
+            size = onnx_node(m, "Squeeze", size)
+        index = m.add("sub", m.add("sub", size, m.lit(np.int64(1))), iteration)
+    return onnx_node(m, "Gather", x, index, axis=axis)
+
+
+def lost_axis(before: Shape, after: Shape) -> bool:
+    """True if a slice of one broadcast element looks like rank 0."""
+    return before.rank > 1 and after.is_rank0()
+
+
+def move_first(m, x: Instruction, axis: int) -> Instruction:
+    """The first axis moved to position `axis`."""
+    if axis == 0:
+        return x
+    if x.shape().dims is None:
+        return m.add("onnx::move_axis", x, source=0, destination=axis)
+    rank = x.shape().rank
+    order = list(range(1, rank))
+    order.insert(m.axis(axis, rank), 0)
+    return x if order == list(range(rank)) else m.add("transpose", x, permutation=order)
+
+
+@onnx_op("Scan", since=1, any_rank=True)
+def scan8(m, sequence_lens=None, *given, body, num_scan_inputs, directions=()):
+    """Opset 8: axis 0 is a batch, each entry of which is scanned along axis 1."""
+    check_scan(body, given, num_scan_inputs)
+    count = len(given) - num_scan_inputs
+    outputs = len(body.output) - count
+    directions = listed(directions, num_scan_inputs, "directions")
+    plan = ScanPlan(body, count, [0] * num_scan_inputs, directions, [0] * outputs, [0] * outputs)
+
+    def fill(scope, entry, going, values):
+        inner = scope.builder
+        parts = [slice_at(inner, x, entry, 0, 0) for x in given]
+        length = None
+        if sequence_lens is not None:
+            length = onnx_node(inner, "Gather", sequence_lens, entry, axis=0)
+        return [going, *plan.build(inner, parts[:count], parts[count:], length)]
+
+    trip = size_of_axis(m, given[0], 0)
+    params = [("entry", COUNT), ("going", FLAG)]
+    name = f"Scan_{len(m.module)}_scan"
+    return LoopShape(m, name, trip, m.lit(np.array(True)), [], params, fill).build()
+
+
+# -- SequenceMap ---------------------------------------------------------------------------------
+
+
+def map_sequence(m, sequence, extra, body) -> list:
+    """The body's results for each element of a sequence, as sequences."""
+    given = [sequence, *extra]
+    if len(body.input) != len(given):
+        raise Error(f"its body takes {len(body.input)} inputs, {len(given)} are given")
+    kinds = [element_type(v.type.tensor_type.elem_type or 1) for v in body.output]
+    empty = [m.add("onnx::sequence_empty", type=kind) for kind in kinds]
+    names = [v.name for v in body.input]
+
+    def fill(scope, iteration, going, values):
+        inner = scope.builder
+        parts = [inner.add("onnx::sequence_part", x, iteration) for x in given]
+        made = scope.graph(body, dict(zip(names, parts, strict=True)))
+        grown = [
+            inner.add("onnx::sequence_insert", value, part)
+            for value, part in zip(values, made, strict=True)
+        ]
+        return [going, *grown]
+
+    params = [
+        ("iteration", COUNT),
+        ("going", FLAG),
+        *((f"results{k}", None) for k in range(len(kinds))),
+    ]
+    trip = m.add("onnx::sequence_length", sequence)
+    name = f"SequenceMap_{len(m.module)}_loop"
+    return LoopShape(m, name, trip, m.lit(np.array(True)), empty, params, fill).build()

@@ -11,7 +11,7 @@ from migraphx.argument import Argument, array_shape
 from migraphx.program import Program
 from migraphx.types import from_dtype
 
-from . import control, index, math, nn, reduce, registry, sequence, tensor
+from . import control, index, math, nn, reduce, registry, scan, sequence, tensor
 from .parser import Options, Scope, World, build, read_model
 from .registry import HANDLERS, onnx_op
 

@@ -44,9 +44,11 @@ def as_declared(result, kind):
         return [as_declared(p, kind.sequence_type.elem_type) for p in parts]
     array = np.asarray(result)
     shape = kind.tensor_type.shape if kind.tensor_type.HasField("shape") else None
-    if shape is not None and not len(shape.dim) and array.size == 1:
-        array = array.reshape(())
-    return array
+    if shape is None:
+        rank0 = isinstance(result, Argument) and result.get_shape().is_rank0()
+    else:
+        rank0 = not len(shape.dim)
+    return array.reshape(()) if rank0 and array.size == 1 else array
 
 
 class Backend(OnnxBackend):

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from . import control, onnx, pointwise, sequence  # noqa: F401 - registers the lowerings
+from . import (  # noqa: F401 - registers the lowerings
+    control,
+    internal,
+    onnx,
+    pointwise,
+    random,
+    recurrent,
+    sequence,
+)
 from .device import find_device
 from .evaluate import evaluate, fold
 from .executable import Executable, compile_program

@@ -14,6 +14,10 @@ from .interpret import Cut, compute, fit_rank, run_instructions
 from .registry import NeedsHost, NeedsValue
 
 
+# These have no value by themselves: it differs at each run, or belongs to another instruction.
+NO_VALUE = ("random_seed", "undefined", "rnn_last_hs_output", "rnn_last_cell_output")
+
+
 def evaluate(ins) -> Argument | None:
     """The value of `ins`, or None if it depends on a parameter or on the run.
 
@@ -39,7 +43,7 @@ def constant_sources(ins) -> list | None:
         if node in seen:
             continue
         seen.add(node)
-        if node.is_param or node.op_.op_name in ("random_seed", "undefined"):
+        if node.is_param or node.op_.op_name in NO_VALUE:
             return None
         stack.append((node, True))
         sources = list(node.inputs_)
@@ -66,6 +70,8 @@ def fold(ins, values):
 
     Sizes may be symbolic (object arrays of `Dim`s); what cannot be computed with them gives None.
     """
+    if ins.op_.op_name in NO_VALUE:
+        return None
     symbolic = any(v.dtype == np.dtype(object) for v in values if hasattr(v, "dtype"))
     try:
         with exact_types(), jax.default_device(find_device("cpu")):

@@ -306,7 +306,7 @@ class Executable:
                 if source.literal is not None and source not in outer:
                     outer[source] = self.weights.get(source, literal_value(source))
         args = [self.value(i, env) for i in ins.inputs_]
-        with using(self.context(symbols)):
+        with using(self.context(symbols, running=True)):
             if ins.op_.op_name in HOST_CONTROL:
                 bodies = [HostBody(self, m, outer, symbols) for m in ins.mods]
                 result = HOST_CONTROL[ins.op_.op_name](ins.op_, *map(to_host, args), bodies=bodies)
@@ -321,8 +321,9 @@ class Executable:
             return literal_value(ins)
         raise Error(f"program: {ins!r} is read before it is computed; call program.sort()")
 
-    def context(self, symbols: dict) -> Context:
-        return Context(self.ctx.platform, self.ctx.fast_math, self.ctx.tuned, symbols)
+    def context(self, symbols: dict, running: bool = False) -> Context:
+        ctx = self.ctx
+        return Context(ctx.platform, ctx.fast_math, ctx.tuned, symbols, running)
 
     def stage(self, module, position, env, known, children, key, symbols=None) -> Stage:
         """Traces and compiles from `position` up to the end or the next cut."""

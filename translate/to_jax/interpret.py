@@ -108,6 +108,8 @@ def compute(ins: Instruction, args: list, env: dict):
         raise Error(f"{ins.op_.op_name}: this operator cannot be computed")
     if any(holds_host_only(a) for a in args):
         raise NeedsHost
+    if found.each_run and not context().running:
+        raise NeedsHost
     op = bind(ins.op_)
     extra = {"bodies": [Body(m, env) for m in ins.mods]} if found.bodies else {}
     all_known = all(map(is_known, args))

@@ -24,20 +24,22 @@ class Lowering:
     `numpy`: may be called with `xp=numpy`, so that its result on known values is known.
     `host`: runs on the host between jitted stages, on concrete NumPy values.
     `bodies`: takes `bodies=`, the modules of the instruction as functions.
+    `each_run`: gives another value at each run, so it is never computed while tracing.
     """
 
     function: object
     numpy: bool = True
     host: bool = False
     bodies: bool = False
+    each_run: bool = False
 
 
-def lower(*names: str, numpy: bool = True, host: bool = False, bodies: bool = False):
+def lower(*names: str, numpy=True, host=False, bodies=False, each_run=False):
     """Registers the decorated function as the lowering of the operators `names`."""
 
     def register(function):
         for name in names:
-            LOWER[name] = Lowering(function, numpy, host, bodies)
+            LOWER[name] = Lowering(function, numpy, host, bodies, each_run)
         return function
 
     return register
@@ -45,12 +47,16 @@ def lower(*names: str, numpy: bool = True, host: bool = False, bodies: bool = Fa
 
 @dataclass
 class Context:
-    """What holds for the whole trace: device kind, options, values of symbols."""
+    """What holds for the whole trace: device kind, options, values of symbols.
+
+    `running`: nothing is traced; the host computes an operator between two stages.
+    """
 
     platform: str = "cpu"
     fast_math: bool = True
     tuned: dict = field(default_factory=dict)
     symbols: dict = field(default_factory=dict)
+    running: bool = False
 
     @property
     def precision(self):

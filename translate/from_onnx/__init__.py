@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from importlib import import_module
 from pathlib import Path
 
 import onnx
@@ -11,9 +12,27 @@ from migraphx.argument import Argument, array_shape
 from migraphx.program import Program
 from migraphx.types import from_dtype
 
-from . import control, index, math, nn, reduce, registry, scan, sequence, tensor
+from . import registry
 from .parser import Options, Scope, World, build, read_model
 from .registry import HANDLERS, onnx_op
+
+# The files of handlers: importing them registers them.
+FAMILIES = (
+    "attention",
+    "control",
+    "index",
+    "math",
+    "nn",
+    "qlinear",
+    "quant",
+    "quant_weights",
+    "reduce",
+    "scan",
+    "sequence",
+    "tensor",
+)
+for _name in FAMILIES:
+    import_module(f"{__name__}.{_name}")
 
 __all__ = ["HANDLERS", "expand", "needed_inputs", "onnx_op", "operators", "parse", "parse_buffer"]
 

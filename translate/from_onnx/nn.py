@@ -483,7 +483,7 @@ def batch_broadcast(m, a, b) -> tuple:
 
 
 @onnx_op("Gemm")
-def gemm(m, a, b, c=None, *, alpha=1.0, beta=1.0, transA=0, transB=0, broadcast=0):  # noqa: N803
+def gemm(m, a, b, c=None, *, alpha=1.0, beta=1.0, transA=0, transB=0, broadcast=0):
     if m.rank(a) != 2 or m.rank(b) != 2:
         raise Error(f"inputs of rank {m.rank(a)} and {m.rank(b)}; matrices are needed")
     rows, inner = m.dims(a)[::-1] if transA else m.dims(a)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import inspect
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import onnx
-from onnx import AttributeProto, defs
+from onnx import AttributeProto
 
 from migraphx.dims import Dim, as_dim
 from migraphx.errors import Error, close_matches
@@ -21,7 +19,17 @@ from migraphx.shape import Shape
 
 from . import registry
 from .builder import Builder
-from .registry import Const, Deferred, Sizes
+from .calls import call
+from .nodes import (
+    describe,
+    domain_of,
+    every_node,
+    function_body,
+    has_function,
+    sorted_nodes,
+    with_attributes,
+)
+from .registry import Deferred
 from .tensors import element_type, read_tensor
 from .types import output_types
 
@@ -49,9 +57,7 @@ class Options:
         if self.map_input_dims and self.map_dyn_input_dims:
             raise Error("parse_onnx: give map_input_dims or map_dyn_input_dims, not both")
         if self.default_dim_value and self.default_dyn_dim_value is not None:
-            raise Error(
-                "parse_onnx: give default_dim_value or default_dyn_dim_value, not both"
-            )
+            raise Error("parse_onnx: give default_dim_value or default_dyn_dim_value, not both")
         if self.default_dim_value < 0:
             raise Error(f"parse_onnx: default_dim_value {self.default_dim_value} is negative")
 
@@ -102,8 +108,8 @@ class World:
 
     def __init__(self, model, folder, options, program):
         self.folder, self.options, self.program = folder, options, program
-        self.opsets = {_domain(o.domain): o.version for o in model.opset_import} or {"": 13}
-        self.functions = {(_domain(f.domain), f.name): f for f in model.functions}
+        self.opsets = {domain_of(o.domain): o.version for o in model.opset_import} or {"": 13}
+        self.functions = {(domain_of(f.domain), f.name): f for f in model.functions}
         self.deferred = False
         self.symbols: dict[str, Dim] = {}
         self.open_dims: list[str] = []
@@ -115,7 +121,7 @@ class World:
             return
         unknown = {}
         for node in every_node(graph):
-            domain = _domain(node.domain)
+            domain = domain_of(node.domain)
             known = (domain, node.op_type) in self.functions or self.handler(node) is not None
             if not known and not has_function(node, self.opsets.get(domain)):
                 label = f"{domain}::{node.op_type}" if domain else node.op_type
@@ -131,7 +137,7 @@ class World:
             )
 
     def handler(self, node, opsets=None):
-        domain = _domain(node.domain)
+        domain = domain_of(node.domain)
         version = (opsets or self.opsets).get(domain, 10**6)
         return registry.find(domain, node.op_type, version)
 
@@ -331,7 +337,7 @@ class Scope:
         inputs = [self.lookup(name, node) for name in node.input]
         b.node = node
         b.outputs = len(node.output)
-        b.opset = self.opsets.get(_domain(node.domain), 10**6)
+        b.opset = self.opsets.get(domain_of(node.domain), 10**6)
         b.debug = (node.name or f"migx_uid:{node.op_type}",) if (
             self.world.options.use_debug_symbols) else ()  # fmt: skip
         try:
@@ -351,15 +357,13 @@ class Scope:
         finally:
             b.node, b.opset, b.debug, b.outputs = before
         if len(results) < len([n for n in node.output if n]) and len(results) < len(node.output):
-            raise Error(
-                f"{describe(node)}: output {node.output[len(results)]!r} is not supported"
-            )
+            raise Error(f"{describe(node)}: output {node.output[len(results)]!r} is not supported")
         for name, result in zip(node.output, results, strict=False):
             if name:
                 self.values[name] = result
 
     def translate(self, node, inputs: list) -> list:
-        key = (_domain(node.domain), node.op_type)
+        key = (domain_of(node.domain), node.op_type)
         if key in self.world.functions:
             return self.call_function(self.world.functions[key], node, inputs)
         handler = self.world.handler(node, self.opsets)
@@ -371,21 +375,23 @@ class Scope:
             return self.defer(node, inputs)
 
     def without_handler(self, node, inputs: list) -> list:
-        version = self.opsets.get(_domain(node.domain))
+        version = self.opsets.get(domain_of(node.domain))
         if has_function(node, version):
-            function = schema_of(node, version).function_body
+            function = function_body(node, version, inputs)
             return self.call_function(function, node, inputs)
         if self.world.options.skip_unknown_operators:
             given = [i for i in inputs if isinstance(i, Instruction)]
             ins = self.builder.add("unknown:", *given, op=node.op_type)
             return [ins] * len(node.output)
-        raise Error(f"Unknown operator: {node.op_type}{close_matches(node.op_type, registry.names())}")
+        raise Error(
+            f"Unknown operator: {node.op_type}{close_matches(node.op_type, registry.names())}"
+        )
 
     def call_function(self, function, node, inputs: list) -> list:
         """Translates a model-local function, or the body that ONNX gives for an operator."""
         if self.depth >= MAX_FUNCTION_DEPTH:
             raise Error(f"functions call each other more than {MAX_FUNCTION_DEPTH} deep")
-        opsets = {_domain(o.domain): o.version for o in function.opset_import} or self.opsets
+        opsets = {domain_of(o.domain): o.version for o in function.opset_import} or self.opsets
         inner = Scope(self.world, self.module, None, opsets, self.depth + 1)
         inner.builder._values = self.builder._values
         if len(inputs) > len(function.input):
@@ -430,114 +436,8 @@ class Scope:
         return Scope(self.world, module, self, self.opsets, self.depth)
 
 
-def call(handler, builder: Builder, node, inputs: list, scope) -> object:
-    """Binds inputs and attributes to a handler's parameters and calls it."""
-    attributes = read_attributes(node, scope)
-    args = []
-    for k, (name, kind, default) in enumerate(handler.inputs):
-        value = inputs[k] if k < len(inputs) else None
-        if kind in (Const, Sizes):
-            args.append(constant(builder, name, kind, value, attributes, default, node))
-            continue
-        if value is None:
-            if name in attributes and name not in handler.attributes:
-                value = attributes.pop(name)
-            elif default is inspect.Parameter.empty:
-                raise Error(f"input {k} ({name}) is required")
-            else:
-                value = default
-        args.append(value)
-    extra = inputs[len(handler.inputs):]
-    if handler.variadic:
-        args.extend(extra)
-    elif any(e is not None for e in extra):
-        raise Error(f"{len(inputs)} inputs; at most {len(handler.inputs)} are accepted")
-    registry.required_missing(handler, attributes)
-    chosen = {}
-    for key, default in handler.attributes.items():
-        if key in attributes:
-            chosen[key] = checked(key, attributes[key], default)
-    if not handler.any_rank:
-        builder.need_ranks(*(a for a in args if isinstance(a, Instruction)))
-    return handler.function(builder, *args, **chosen)
-
-
-def constant(builder, name, kind, value, attributes, default, node):
-    """A `Const` or `Sizes` parameter: attribute of that name, or a folded input."""
-    if value is None:
-        if name in attributes:
-            found = attributes.pop(name)
-            return found if isinstance(found, np.ndarray) else np.asarray(found)
-        if default is inspect.Parameter.empty:
-            raise Error(f"input {name} is required")
-        return default
-    array = builder.value(value) if isinstance(value, Instruction) else np.asarray(value)
-    if array is None or (array.dtype == np.dtype(object) and kind is Const
-                         and builder.type(value) != 110):  # fmt: skip
-        raise Deferred
-    return array
-
-
-def checked(key: str, value, default):
-    """An attribute value, refused if its kind is not that of the default."""
-    if isinstance(default, bool) or default is None or default is inspect.Parameter.empty:
-        return value
-    wanted = {int: int, float: (float, int), str: str, list: list, tuple: list}.get(type(default))
-    if wanted is not None and not isinstance(value, wanted):
-        raise Error(f"attribute {key!r} should be {type(default).__name__}, got {value!r}")
-    return value
-
-
-def read_attributes(node, scope) -> dict:
-    """Attributes of a node as Python values; graphs stay protobufs, tensors become arrays."""
-    from .tensors import as_array
-
-    result = {}
-    for a in node.attribute:
-        if a.ref_attr_name:
-            continue  # refers to an attribute that the caller left out
-        kind = a.type
-        if kind == AttributeProto.TENSOR:
-            result[a.name] = as_array(a.t, scope.world.folder)
-        elif kind == AttributeProto.TENSORS:
-            result[a.name] = [as_array(t, scope.world.folder) for t in a.tensors]
-        elif kind == AttributeProto.STRING:
-            result[a.name] = a.s.decode("utf-8", "surrogateescape")
-        elif kind == AttributeProto.STRINGS:
-            result[a.name] = [s.decode("utf-8", "surrogateescape") for s in a.strings]
-        else:
-            value = onnx.helper.get_attribute_value(a)
-            result[a.name] = list(value) if kind in (6, 7) else value
-    return result
-
-
-def with_attributes(node, attributes: dict):
-    """A function's node with references to the caller's attributes resolved, also in subgraphs."""
-    copy = onnx.NodeProto()
-    copy.CopyFrom(node)
-    del copy.attribute[:]
-    for a in node.attribute:
-        if a.ref_attr_name:
-            if a.ref_attr_name in attributes:
-                given = copy.attribute.add()
-                given.CopyFrom(attributes[a.ref_attr_name])
-                given.name = a.name
-            continue
-        kept = copy.attribute.add()
-        kept.CopyFrom(a)
-        if a.type == AttributeProto.GRAPH:
-            inner = [with_attributes(n, attributes) for n in a.g.node]
-            del kept.g.node[:]
-            kept.g.node.extend(inner)
-    return copy
-
-
 def as_list(result) -> list:
     return list(result) if isinstance(result, (tuple, list)) else [result]
-
-
-def _domain(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain
 
 
 def _static(kind, dims, name: str) -> Shape:
@@ -545,96 +445,3 @@ def _static(kind, dims, name: str) -> Shape:
     if any(not hasattr(d, "__index__") or d.__index__() < 0 for d in sizes):
         raise Error(f"parse_onnx: map_input_dims for {name!r} must be whole numbers, got {sizes}")
     return Shape(kind, sizes) if sizes else Shape.scalar_of(kind)
-
-
-def describe(node) -> str:
-    """`parse_onnx: node 'name' (Operator)` for messages."""
-    if node is None:
-        return "parse_onnx: the graph"
-    domain = f"{node.domain}::" if _domain(node.domain) else ""
-    name = node.name or next(iter(node.output), "")
-    return f"parse_onnx: node {name!r} ({domain}{node.op_type})"
-
-
-def every_node(graph):
-    """All nodes of a graph and its subgraphs."""
-    for node in graph.node:
-        yield node
-        for a in node.attribute:
-            if a.type == AttributeProto.GRAPH:
-                yield from every_node(a.g)
-            elif a.type == AttributeProto.GRAPHS:
-                for g in a.graphs:
-                    yield from every_node(g)
-
-
-def schema_of(node, version: int | None):
-    """ONNX's schema of a node's operator, or None."""
-    try:
-        if version is None:
-            return defs.get_schema(node.op_type, _domain(node.domain))
-        return defs.get_schema(node.op_type, version, _domain(node.domain))
-    except defs.SchemaError:
-        return None
-
-
-def has_function(node, version: int | None) -> bool:
-    """True if ONNX itself gives a body for the operator."""
-    schema = schema_of(node, version)
-    return schema is not None and schema.has_function
-
-
-def sorted_nodes(nodes, available) -> list:
-    """Nodes so that each stands behind what it reads; a cycle is an `Error`."""
-    nodes = list(nodes)
-    maker = {}
-    for node in nodes:
-        for name in node.output:
-            if not name:
-                continue
-            if name in maker:
-                raise Error(f"{describe(node)}: the name {name!r} is given twice")
-            maker[name] = node
-    done, ready = set(), True
-    for node in nodes:  # the common case: already in order
-        if any(n in maker and n not in done for n in reads(node)):
-            ready = False
-            break
-        done.update(node.output)
-    if ready:
-        return nodes
-    order, state = [], {}
-    for start in nodes:
-        stack = [(start, None)]
-        while stack:
-            node, rest = stack.pop()
-            if rest is None:
-                if state.get(id(node)) == 2:
-                    continue
-                if state.get(id(node)) == 1:
-                    raise Error(f"{describe(node)}: it reads its own result (the graph has a cycle)")
-                state[id(node)] = 1
-                rest = iter([maker[n] for n in reads(node) if n in maker])
-            following = next(rest, None)
-            if following is None:
-                state[id(node)] = 2
-                order.append(node)
-                continue
-            stack.append((node, rest))
-            if state.get(id(following)) != 2:
-                stack.append((following, None))
-    return order
-
-
-def reads(node) -> list:
-    """Names that a node reads, also inside its subgraphs."""
-    names = [n for n in node.input if n]
-    for a in node.attribute:
-        graphs = [a.g] if a.type == AttributeProto.GRAPH else list(a.graphs)
-        for g in graphs:
-            inside = {v.name for v in g.input} | {t.name for t in g.initializer}
-            for inner in g.node:
-                names.extend(n for n in reads(inner) if n not in inside)
-                inside.update(inner.output)
-            names.extend(v.name for v in g.output if v.name not in inside)
-    return names

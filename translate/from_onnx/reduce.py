@@ -143,7 +143,7 @@ def softmax_1(m, x, *, axis=1):
     """Older opsets normalise over all axes from `axis` on."""
     rank = m.rank(x)
     axis = m.axis(axis, rank) if axis != rank else rank
-    if axis == rank - 1 or all(d == 1 for d in m.dims(x)[axis + 1 :]) and axis < rank:
+    if axis == rank - 1 or (all(d == 1 for d in m.dims(x)[axis + 1 :]) and axis < rank):
         return m.add(m.node.op_type.lower(), x, axis=axis)
     return through_rows(m, x, axis, lambda y: m.add(m.node.op_type.lower(), y, axis=1))
 

@@ -33,7 +33,7 @@ class Any:
     """Annotation: a value of any kind (also a sequence, an optional or None)."""
 
 
-class Deferred(Exception):  # noqa: N818 - control flow
+class Deferred(Exception):
     """The node needs a value or rank that is known only while tracing."""
 
 

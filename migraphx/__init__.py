@@ -23,6 +23,7 @@ from .dims import Dim as dynamic_dimension
 from .errors import Error
 from .graph import Instruction as instruction_ref
 from .graph import Module as module
+from .macros import Macro as macro
 from .ops import Op as op
 from .program import Program as program
 from .shape import Shape as shape
@@ -45,6 +46,7 @@ __all__ = [
     "instruction_ref",
     "load",
     "load_buffer",
+    "macro",
     "module",
     "op",
     "parse_onnx",

@@ -1,90 +1,125 @@
-"""Composite operators: functions that add the operators they stand for to a module.
-
-`m` is anything with `add(name, *inputs, **attributes)` and `add_literal(array)`: a module, or
-the `Before` view of one that inserts in front of an instruction.
-"""
+"""Composite operators: names that stand for several operators of a module."""
 
 from __future__ import annotations
 
-from .dims import as_dim, hi, intersect, lo
-from .errors import Error
-from .types import common_type
+import warnings
 
-# -- numpy's broadcasting and C++'s common type --------------------------------------------------
+from .builders import BUILDERS
+from .builders.common import (
+    add_common_op,
+    broadcast_common,
+    common_dim,
+    common_dims,
+    convert_to,
+)
+from .errors import Error, close_matches
+from .ops.base import OPS, make
 
-
-def common_dim(a, b):
-    """The size of two broadcast axes; an `Error` if no pair of their sizes fits."""
-    if a == b or b == 1:
-        return a
-    if a == 1:
-        return b
-    shared = intersect(a, b)
-    if shared is not None:
-        return shared
-    if lo(a) <= 1 <= hi(a):  # only as 1 does it fit
-        return b
-    if lo(b) <= 1 <= hi(b):
-        return a
-    raise Error(f"cannot broadcast sizes {a} and {b}")
-
-
-def common_dims(shapes) -> tuple:
-    """The dims that shapes broadcast to, by NumPy's rule."""
-    rank = max(s.rank for s in shapes)
-    dims = [1] * rank
-    for shape in shapes:
-        for k, size in enumerate(shape.dims, rank - shape.rank):
-            try:
-                dims[k] = common_dim(dims[k], size)
-            except Error:
-                raise Error(
-                    "broadcast: dimensions do not match: "
-                    + " and ".join(f"{{{', '.join(map(str, s.dims))}}}" for s in shapes)
-                ) from None
-    return tuple(dims)
+__all__ = [
+    "BUILDERS",
+    "Macro",
+    "add_common_op",
+    "broadcast_common",
+    "call",
+    "common_dim",
+    "common_dims",
+    "convert_to",
+]
 
 
-def broadcast_common(m, *inputs, types: bool = True, lens: bool = True) -> list:
-    """`inputs` broadcast to their common dims and converted to their common type.
+class Macro:
+    """A composite operator with its options: ``migraphx.macro("gemm", transB=True)``.
 
-    What fits already is not touched. If a shape is dynamic, every input gets a `multibroadcast`
-    that finds the sizes at run time from the first one.
+    `module.add_macro` and `module.insert_macro` add what it stands for. The name of a plain
+    operator stands for that operator, with its attributes as options.
+
+    Parameters
+    ----------
+    name : str
+        Name of the macro.
+    **options
+        Values for its options; the others keep their defaults.
     """
-    inputs = list(inputs)
-    kind = common_type(*(i.shape().type() for i in inputs))
-    if lens:
-        inputs = _broadcast(m, inputs)
-    if types:
-        inputs = [convert_to(m, i, kind) for i in inputs]
-    return inputs
+
+    __slots__ = ("_name", "_options")
+
+    def __init__(self, name: str, /, **options):
+        if not isinstance(name, str):
+            raise TypeError(f"macro: the name must be a str, got {type(name).__name__}")
+        self._name, self._options = name, options
+        found = BUILDERS.get(name)
+        unknown = [key for key in options if found is not None and key not in found.options]
+        if unknown:
+            known = ", ".join(found.options) or "no options"
+            warnings.warn(
+                f"macro: {name} ignores the option {unknown[0]!r}; it has {known}",
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def name(self) -> str:
+        """The name of the macro."""
+        return self._name
+
+    def options(self) -> dict:
+        """The options as they were given."""
+        return dict(self._options)
+
+    def build(self, module, args, mod_args=(), before=None) -> list:
+        """Adds the operators at the end of `module`, or in front of `before`; their results."""
+        place = module if before is None else Before(module, before)
+        found = BUILDERS.get(self._name)
+        if found is None:
+            if self._name not in OPS:
+                names = sorted({*BUILDERS, *OPS})
+                raise Error(f"macro: not found: {self._name}{close_matches(self._name, names)}")
+            return [place.add(make(self._name, **self._options), *args, mods=list(mod_args))]
+        options = {k: v for k, v in self._options.items() if k in found.options}
+        return as_list(run(place, self._name, args, options))
+
+    def __repr__(self):
+        inner = "".join(f", {key}={value!r}" for key, value in self._options.items())
+        return f"macro({self._name!r}{inner})"
 
 
-def _broadcast(m, inputs: list) -> list:
-    shapes = [i.shape() for i in inputs]
-    if len(inputs) < 2:
-        return inputs
-    if any(s.dims is None for s in shapes):
-        dims = ()
-    else:
-        dims = common_dims(shapes)
-        if not any(s.dynamic() for s in shapes):
-            return [
-                i if i.shape().dims == dims else m.add("multibroadcast", i, out_lens=dims)
-                for i in inputs
-            ]
-        dims = tuple(map(as_dim, dims))
-        if all(s.dims == dims for s in shapes) and all(d.is_symbolic() for d in dims):
-            return inputs  # equal expressions are equal sizes
-    first = m.add("multibroadcast", *inputs, out_dyn_dims=dims)
-    return [first] + [m.add("multibroadcast", i, first, out_dyn_dims=dims) for i in inputs[1:]]
+class Before:
+    """A module seen so that what is added stands in front of an instruction."""
+
+    def __init__(self, module, ins):
+        self.module, self.ins = module, ins
+
+    def add(self, name, *inputs, mods=(), **attributes):
+        """Inserts an operator."""
+        return self.module.insert(self.ins, name, *inputs, mods=mods, **attributes)
+
+    def literal(self, arg):
+        """Adds a literal at the front of the module."""
+        return self.module.literal(arg)
 
 
-def convert_to(m, x, kind):
-    """`x` as type `kind`, itself if it is of that type."""
-    return x if x.shape().type() == kind else m.add("convert", x, target_type=kind)
+def call(m, name: str, *inputs, **options):
+    """Adds the macro `name`; its one result, or a tuple of them."""
+    results = as_list(run(m, name, inputs, options))
+    return results[0] if len(results) == 1 else tuple(results)
 
 
-def add_common_op(m, name: str, *inputs, **attributes):
-    """The operator `name` on inputs broadcast and converted to a common shape and type."""
-    return m.add(name, *broadcast_common(m, *inputs), **attributes)
+def run(m, name: str, inputs, options):
+    """Calls a builder after checking the number of inputs."""
+    found = BUILDERS[name]
+    count = len(inputs)
+    if count < found.least or (found.most is not None and count > found.most):
+        if found.most is None:
+            wanted = f"at least {found.least}"
+        else:
+            wanted = " or ".join(map(str, range(found.least, found.most + 1)))
+        raise Error(f"{name}: takes {wanted} inputs, {count} are given")
+    try:
+        return found.function(m, *inputs, **options)
+    except Error as error:
+        text = str(error)
+        raise Error(text if text.startswith(f"{name}:") else f"{name}: {text}") from None
+
+
+def as_list(result) -> list:
+    """The results of a builder as a list."""
+    return list(result) if isinstance(result, (tuple, list)) else [result]

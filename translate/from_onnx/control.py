@@ -143,6 +143,8 @@ class LoopShape:
             for (name, shape), carried in zip(self.params, (COUNT, FLAG, *shapes), strict=True)
         ]
         outs = self.fill(scope, given[0], given[1], given[2:])
+        inside = set(given)
+        body.instructions = given[::-1] + [i for i in body.instructions if i not in inside]
         body.add_return(outs)
         return outs
 

@@ -70,6 +70,9 @@ def celu(m, x, *, alpha=1.0):
     need_float(x)
     if alpha == 0:
         raise Error("alpha is zero; another number is needed")
+    kind = x.shape().type()
+    if kind not in (type_t.half_type, type_t.float_type, type_t.double_type):
+        return convert_to(m, celu(m, convert_to(m, x, type_t.float_type), alpha=alpha), kind)
     zero, one, alpha = lit(m, 0, x), lit(m, 1, x), lit(m, alpha, x)
     above = add_common_op(m, "max", x, zero)
     grown = m.add("exp", add_common_op(m, "div", x, alpha))

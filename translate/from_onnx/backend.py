@@ -41,7 +41,11 @@ def as_declared(result, kind):
         return as_declared(result, kind.optional_type.elem_type)
     if kind.HasField("sequence_type"):
         parts = result.parts if isinstance(result, Argument) else result
+        if kind.sequence_type.elem_type.HasField("map_type"):
+            return list(parts)
         return [as_declared(p, kind.sequence_type.elem_type) for p in parts]
+    if kind.HasField("map_type"):
+        return result
     array = np.asarray(result)
     shape = kind.tensor_type.shape if kind.tensor_type.HasField("shape") else None
     if shape is None:

@@ -247,6 +247,9 @@ class Scope:
                 if not kind.HasField("tensor_type") or wrapper == "sequence_type":
                     number = kind.tensor_type.elem_type or 1
                     return Shape.unknown(element_type(number))
+        if kind.HasField("map_type"):  # a dict when the program runs
+            number = kind.map_type.value_type.tensor_type.elem_type
+            return Shape.unknown(element_type(number or 1))
         if not kind.HasField("tensor_type"):
             raise Error(f"parse_onnx: input {value.name!r} is of a kind that is not supported")
         try:

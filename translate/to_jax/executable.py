@@ -111,8 +111,10 @@ class Executable:
                 f"given: {', '.join(map(str, params)) or 'nothing'}){hint}"
             ) from None
         shape = self.shapes[k]
-        if shape.dims is None and (value is None or isinstance(value, (list, tuple))):
-            return None if value is None else [self.to_array(v) for v in value]
+        if shape.dims is None and (value is None or isinstance(value, (list, tuple, dict))):
+            if value is None or isinstance(value, dict):  # an empty optional; a map of ONNX-ML
+                return value
+            return [v if isinstance(v, dict) else self.to_array(v) for v in value]
         if isinstance(value, Argument) and value.parts:
             return [self.to_array(v) for v in value.parts]
         array = self.to_array(value)
@@ -338,7 +340,7 @@ class Executable:
         weight_avals = [aval(self.weights[i]) for i in weight_ins]
         part, notes = instructions[position:], {}
         returned = set(module.returned())
-        wanted = [i for i in part if i in returned]
+        wanted = [i for i in part if i in returned and i not in objects]
         try:
             jax.eval_shape(
                 self.body(part, weight_ins, inputs, known | objects, ctx, wanted, notes),
@@ -353,7 +355,7 @@ class Executable:
                 return keep(children, key, stage)
         if stop < len(instructions):
             later = reads(instructions[stop:], module)
-            wanted = [i for i in part if i in later or i is needs]
+            wanted = [i for i in part if (i in later or i is needs) and i not in objects]
             run = self.body(part, weight_ins, inputs, known | objects, ctx, wanted, notes)
             jax.eval_shape(run, *weight_avals, *avals)  # fills `notes`: which results are known
         outputs = [i for i in wanted if i not in notes["known"]]
@@ -565,11 +567,14 @@ _WEIGHTS = _ByIdentity()
 def finish(value, shape: Shape) -> Argument:
     """A result as an argument of the promised shape, complete when it is handed out.
 
-    A sequence becomes a tuple argument; an optional that holds nothing is None.
+    A sequence becomes a tuple argument; an optional that holds nothing is None; maps of ONNX-ML
+    stay dicts.
     """
-    if value is None:
-        return None
+    if value is None or isinstance(value, dict):
+        return value
     if isinstance(value, (tuple, list)):
+        if any(isinstance(v, dict) for v in value):
+            return list(value)
         subs = shape.subs or [None] * len(value)
         return Argument.tuple_of(
             finish(v, s or Shape.unknown(from_dtype(v.dtype)))

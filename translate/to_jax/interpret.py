@@ -13,6 +13,7 @@ import numpy as np
 from migraphx.dims import Dim
 from migraphx.errors import Error
 from migraphx.graph import Instruction, Module
+from migraphx.types import type_t
 
 from .registry import LOWER, NeedsHost, NeedsValue, context, is_known
 
@@ -113,6 +114,8 @@ def compute(ins: Instruction, args: list, env: dict):
     op = bind(ins.op_)
     extra = {"bodies": [Body(m, env) for m in ins.mods]} if found.bodies else {}
     all_known = all(map(is_known, args))
+    if not all_known and any(map(_is_text, args, ins.inputs_)):
+        raise NeedsHost
     if found.host:
         if not all_known:
             if any(_traced(a) for a in args):
@@ -166,6 +169,13 @@ def fit_rank(value, shape):
     if shape.is_rank0():
         return value.reshape(()) if value.ndim == 1 and value.shape[0] == 1 else value
     return value.reshape((1,)) if value.ndim == 0 and len(shape.dims) == 1 else value
+
+
+def _is_text(x, source: Instruction) -> bool:
+    """True for an array of strings (symbolic sizes are objects too)."""
+    return getattr(x, "dtype", None) == np.dtype(object) and (
+        source.shape().type() == type_t.string_type
+    )
 
 
 def _traced(x) -> bool:

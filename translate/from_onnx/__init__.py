@@ -22,6 +22,9 @@ FAMILIES = (
     "control",
     "index",
     "math",
+    "ml",
+    "ml_svm",
+    "ml_trees",
     "nn",
     "qlinear",
     "quant",
@@ -29,6 +32,7 @@ FAMILIES = (
     "reduce",
     "scan",
     "sequence",
+    "string",
     "tensor",
 )
 for _name in FAMILIES:

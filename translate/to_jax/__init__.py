@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (  # noqa: F401 - registers the lowerings
     control,
     internal,
+    ml,
     onnx,
     pointwise,
     random,

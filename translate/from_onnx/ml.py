@@ -262,20 +262,14 @@ def linear_classifier(
     return best, _transform(m, scores, post_transform)
 
 
-def binary_results(m, score, labels, kind: str, threshold=None) -> tuple:
+def binary_results(m, score, labels, kind: str) -> tuple:
     """Label and both classes' scores from the score of the second class."""
-    half = 0.5 if threshold is None and kind == "LOGISTIC" else threshold or 0.0
-    if kind == "LOGISTIC":
+    if kind in ("LOGISTIC", "PROBIT"):
         score = _transform(m, score, kind)
-        other = m.common("sub", m.lit(1, score), score)
-    else:
-        other = m.add("neg", score)
-    both = m.add("concat", other, score, axis=1)
-    chosen = m.common("greater", score, m.lit(half, score))
+    chosen = m.common("greater", score, m.lit(0.5 if kind == "LOGISTIC" else 0.0, score))
     label = picked(m, labels, m.convert(chosen, type_t.int64_type))
-    if kind in ("SOFTMAX", "SOFTMAX_ZERO", "PROBIT"):
-        both = _transform(m, both, kind)
-    return label, both
+    other = m.common("sub", m.lit(1, score), score)
+    return label, m.add("concat", other, score, axis=1)
 
 
 def picked(m, labels: np.ndarray, places):

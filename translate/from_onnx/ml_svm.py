@@ -66,17 +66,16 @@ def svm_classifier(
     count = len(vectors_per_class)
     if len(labels) != count:
         raise Error(f"{len(labels)} labels for {count} classes")
+    best = picked(m, labels, m.add("argmax", votes(m, decisions, count), axis=1))
     if len(prob_a):
         chances = probabilities(m, decisions, count, prob_a, prob_b)
-        best = picked(m, labels, m.add("argmax", chances, axis=1))
         return best, _transform(m, m.convert(chances, type_t.float_type), post_transform)
-    best = picked(m, labels, m.add("argmax", votes(m, decisions, count), axis=1))
     scores = m.convert(decisions, type_t.float_type)
     if count == 2:
         if post_transform == "LOGISTIC":
             score = _transform(m, scores, "LOGISTIC")
             return best, m.add("concat", m.common("sub", m.lit(1, score), score), score, axis=1)
-        scores = m.add("concat", scores, m.add("neg", scores), axis=1)
+        scores = m.add("concat", m.add("neg", scores), scores, axis=1)
     return best, _transform(m, scores, post_transform)
 
 

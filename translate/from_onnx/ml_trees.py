@@ -33,12 +33,13 @@ class Trees:
 
     def depth(self) -> int:
         """The longest way from a root to a leaf; refuses nodes that lead back."""
-        level, steps = set(self.roots.tolist()), 0
-        while any(self.leaf[k] < 0 for k in level):
-            level = {int(n) for k in level for n in (self.then[k], self.other[k])}
+        level, steps = np.flatnonzero(self.leaf < 0), 0
+        while len(level):
             steps += 1
             if steps > len(self.leaf):
                 raise Error("its nodes lead back to themselves")
+            level = np.unique(np.concatenate([self.then[level], self.other[level]]))
+            level = level[self.leaf[level] < 0]
         return steps
 
     def leaves(self, m, x):
@@ -199,43 +200,53 @@ def tree_ensemble_classifier(
     class_treeids=(), class_nodeids=(), class_ids=(), class_weights=(),
     class_weights_as_tensor=None,
 ):  # fmt: skip
-    """With weights for one of two classes alone, the other's score follows from it."""
+    """The class with the highest score, and all scores."""
     kind = threshold_type(x, nodes_values_as_tensor, class_weights_as_tensor)
     trees, leaf_of = classic(_nodes(locals()), kind)
     labels = class_labels(classlabels_int64s, classlabels_strings)
     weights = either(class_weights, class_weights_as_tensor)
     base = either(base_values, base_values_as_tensor)
-    used = set(class_ids)
-    single = len(labels) <= 2 and len(used) == 1
-    ids = [0] * len(class_ids) if single else class_ids
-    columns = 1 if single else len(labels)
-    table = weight_table(trees, leaf_of, class_treeids, class_nodeids, ids, weights, columns, kind)
-    if single and base is not None and len(base) == 2:
-        base = [base[1]]
-    scores = score(m, trees, x, *table, "SUM", base)
-    scores = m.convert(scores, type_t.float_type)
-    if single and len(labels) == 2:
+    columns = len(labels)
+    table = weight_table(
+        trees, leaf_of, class_treeids, class_nodeids, class_ids, weights, columns, kind
+    )
+    alone = columns == 2 and len(set(class_ids)) == 1
+    if alone and set(class_ids) == {0}:  # the score of the second class, by custom
+        table = tuple(part[:, :1] for part in table)
+        base = base[-1:] if base is not None and len(base) == 2 else base
+    scores = m.convert(score(m, trees, x, *table, "SUM", base), type_t.float_type)
+    if alone:
         return single_class(m, scores, labels, np.asarray(weights), post_transform)
     best = picked(m, labels, m.add("argmax", scores, axis=1))
     return best, _transform(m, scores, post_transform)
 
 
-def single_class(m, positive, labels, weights, kind: str) -> tuple:
-    """Label and both scores where the trees score one class: a probability if none is negative."""
+def single_class(m, scores, labels, weights, kind: str) -> tuple:
+    """Label and both scores where only one class is scored.
+
+    It is a probability if no weight is negative. If it is the first class of the list, ONNX
+    Runtime, which models are made for, takes its score as that of the second.
+    """
     chances = bool((weights >= 0).all())
+    both = m.dims(scores)[1] == 2
+    positive = m.add("slice", scores, axes=[1], starts=[1], ends=[2]) if both else scores
     chosen = m.common("greater", positive, m.lit(0.5 if chances else 0.0, positive))
     label = picked(m, labels, m.convert(chosen, type_t.int64_type))
-    if chances:
+    if both:
+        return label, _transform(m, scores, kind)
+    return label, two_scores(m, positive, kind, chances)
+
+
+def two_scores(m, positive, kind: str, chances: bool):
+    """Scores of both classes from the second one's: 1 - p and p, or -s and s."""
+    if kind == "PROBIT":
+        positive = _transform(m, positive, kind)
+    if chances and kind != "LOGISTIC":
         other = m.common("sub", m.lit(1, positive), positive)
     else:
         other = m.add("neg", positive)
-    if kind == "LOGISTIC":
-        positive = _transform(m, positive, kind)
-        other = m.common("sub", m.lit(1, positive), positive) if not chances else (
-            _transform(m, other, kind)
-        )  # fmt: skip
-        kind = "NONE"
-    return label, _transform(m, m.add("concat", other, positive, axis=1), kind)
+    result = m.add("concat", other, positive, axis=1)
+    return _transform(m, result, kind) if kind == "LOGISTIC" else result
 
 
 # -- opset 5 -------------------------------------------------------------------------------------

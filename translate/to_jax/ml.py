@@ -180,7 +180,7 @@ def svm_probability(op, xp, pairs):
     off = 1 - jnp.eye(count, dtype=pairs.dtype)
     opposite = jnp.swapaxes(pairs, 1, 2) * off
     q = -opposite * jnp.swapaxes(opposite, 1, 2)
-    q = q + jnp.eye(count, dtype=pairs.dtype) * (opposite**2).sum(1)[:, None]
+    q = q + jnp.eye(count, dtype=pairs.dtype) * (opposite**2).sum(2)[:, None]
     p = jnp.full((pairs.shape[0], count), 1 / count, pairs.dtype)
     tolerance = 0.005 / count
 

@@ -1,6 +1,17 @@
 """All operators: importing this package registers every family."""
 
-from . import control, internal, ml, onnx, pointwise, random, recurrent, sequence
+from . import (  # noqa: F401 - registers the operators
+    control,
+    convert,
+    internal,
+    ml,
+    onnx,
+    pointwise,
+    random,
+    recurrent,
+    reduce,
+    sequence,
+)
 from .base import OPS, Op, make
 
 __all__ = ["OPS", "Op", "make"]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from . import (  # noqa: F401 - registers the lowerings
     control,
+    convert,
     internal,
     ml,
     onnx,
     pointwise,
     random,
     recurrent,
+    reduce,
     sequence,
 )
 from .device import find_device

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..dims import UNBOUNDED, Dim, fixed, lo
 from ..shape import Shape
 from ..types import type_t
-from . import recurrent  # noqa: F401 - wrapped below
+from . import recurrent, reduce  # noqa: F401 - wrapped below
 from .base import OPS, Op, OptShape, OptType, Values, make
 
 NO_SHAPE = Shape.make(type_t.float_type, ())

@@ -11,7 +11,7 @@ from migraphx.ops.internal import REF
 from migraphx.shape import element_space
 from migraphx.types import dtype_of
 
-from . import recurrent  # noqa: F401 - wrapped below
+from . import recurrent, reduce  # noqa: F401 - wrapped below
 from .registry import LOWER, NeedsHost, is_known, known_ints, lower
 
 for _name in REF:

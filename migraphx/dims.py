@@ -175,9 +175,7 @@ def size_of(value, who: str) -> int:
     try:
         number = value.__index__()
     except AttributeError:
-        raise TypeError(
-            f"dynamic_dimension: {who} must be whole numbers, got {value!r}"
-        ) from None
+        raise TypeError(f"dynamic_dimension: {who} must be whole numbers, got {value!r}") from None
     if not 0 <= number <= UNBOUNDED:
         raise Error(f"dynamic_dimension: {who} {number} is outside 0 to 2**64 - 1")
     return number

@@ -64,9 +64,7 @@ class Shape:
                 if not (dims and all(symbolic)):
                     raise Error("shape: dyn_strides need symbolic dyn_dims")
                 if len(dyn_strides) != len(dims):
-                    raise Error(
-                        f"shape: {len(dims)} dyn_dims but {len(dyn_strides)} dyn_strides"
-                    )
+                    raise Error(f"shape: {len(dims)} dyn_dims but {len(dyn_strides)} dyn_strides")
                 dyn_strides = tuple(as_dim(s).as_symbolic() for s in dyn_strides)
             self._set(kind, dims, dyn_strides or None)
             return
@@ -92,9 +90,7 @@ class Shape:
         self._hash = None
         if dims is None:
             self._strides = None
-        elif all(type(d) is int for d in dims):
-            self._strides = packed_strides(dims) if strides is None else tuple(strides)
-        elif dims and all(d.is_symbolic() for d in dims):
+        elif all(type(d) is int for d in dims) or (dims and all(d.is_symbolic() for d in dims)):
             self._strides = packed_strides(dims) if strides is None else tuple(strides)
         else:
             self._strides = None
@@ -159,8 +155,10 @@ class Shape:
 
     def with_type(self, kind) -> Shape:
         """The same sizes and strides with another element type."""
-        return Shape.make(kind, self.dims, self._strides) if self.dims is not None else (
-            Shape.unknown(kind)
+        return (
+            Shape.make(kind, self.dims, self._strides)
+            if self.dims is not None
+            else (Shape.unknown(kind))
         )
 
     def as_ranges(self) -> Shape:
@@ -293,9 +291,7 @@ class Shape:
             return True
         return all(
             d == 1 or s == want
-            for d, s, want in zip(
-                self.dims, self._strides, packed_strides(self.dims), strict=True
-            )
+            for d, s, want in zip(self.dims, self._strides, packed_strides(self.dims), strict=True)
         )
 
     def is_rank0(self) -> bool:

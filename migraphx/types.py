@@ -120,9 +120,7 @@ FLOATS = SMALL_FLOATS | {
     type_t.double_type,
     type_t.bf16_type,
 }
-SIGNED = frozenset(
-    (type_t.int8_type, type_t.int16_type, type_t.int32_type, type_t.int64_type)
-)
+SIGNED = frozenset((type_t.int8_type, type_t.int16_type, type_t.int32_type, type_t.int64_type))
 UNSIGNED = frozenset(
     (type_t.uint8_type, type_t.uint16_type, type_t.uint32_type, type_t.uint64_type)
 )

@@ -234,7 +234,9 @@ BAD_INPUTS = [
 ]
 
 
-@pytest.mark.parametrize(("params", "kind", "text"), BAD_INPUTS, ids=[b[2][:30] for b in BAD_INPUTS])
+@pytest.mark.parametrize(
+    ("params", "kind", "text"), BAD_INPUTS, ids=[b[2][:30] for b in BAD_INPUTS]
+)
 def test_bad_inputs_say_which_and_why(params, kind, text):
     p = small()
     if params == []:

@@ -190,9 +190,7 @@ def test_symbolic_shape():
     s = migraphx.shape(type="float_type", dyn_dims=["n[1..8]{2, 4}", "3"])
     assert (s.symbolic(), s.dynamic(), s.standard(), s.packed()) == (True, True, True, True)
     assert repr(s) == "float_type, {n[1..8], 3}, {3, 1}"
-    t = migraphx.shape(
-        type="float_type", dyn_dims=["n[1..8]", "3"], dyn_strides=["1", "n[1..8]"]
-    )
+    t = migraphx.shape(type="float_type", dyn_dims=["n[1..8]", "3"], dyn_strides=["1", "n[1..8]"])
     assert t.dyn_strides() == ["1", "n[1..8]"]
     assert t.transposed()
     assert s.to_static({"n": 5}) == migraphx.shape(lens=[5, 3])

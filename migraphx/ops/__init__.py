@@ -11,6 +11,7 @@ from . import (  # noqa: F401 - registers the operators
     recurrent,
     reduce,
     sequence,
+    signal,
 )
 from .base import OPS, Op, make
 

@@ -79,6 +79,17 @@ class OnnxDet(Op, name="onnx::det", inputs=1, own=True):
         return x.standard_of(x.dims[:-2]) if x.rank > 2 else Shape.scalar_of(x.type())
 
 
+class OnnxInverse(Op, name="onnx::inverse", inputs=1, own=True):
+    """Inverses of square matrices in the last two axes."""
+
+    def rule(self, x):
+        if x.dims is None:
+            return x
+        if x.rank < 2 or x.dims[-1] != x.dims[-2]:
+            self.fail(f"the last two axes of {x} are not square matrices")
+        return x.standard_of(x.dims)
+
+
 class OnnxMoveAxis(Op, name="onnx::move_axis", inputs=1, own=True):
     """One axis moved to another position, for tensors whose rank is not known."""
 

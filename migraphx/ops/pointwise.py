@@ -181,7 +181,7 @@ class Where(Op, name="where", inputs=3):
         one = not condition.dynamic() and condition.elements() == 1
         if not one and not x.dynamic() and condition.dims != x.dims:
             self.fail(f"Dimensions do not match: {_texts((condition, x, y))}")
-        if x._strides is None or x == y and x.packed():
+        if x._strides is None or (x == y and x.packed()):
             return x
         if x.packed() != y.packed():
             return (x if x.packed() else y).with_type(x.type())

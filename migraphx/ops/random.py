@@ -30,6 +30,24 @@ class RandomUniform(Op, name="random_uniform", inputs=2):
         return like
 
 
+class OnnxRandom(Op, name="onnx::random", inputs=2, own=True):
+    """Random numbers in the shape and float type of the second input, from a seed.
+
+    `distribution` is "normal" with mean `first` and deviation `second`, or "uniform" from `first`
+    to `second`. A seed that is a constant gives the numbers of NumPy's `RandomState`.
+    """
+
+    differentiable = False
+    distribution: str = "uniform"
+    first: float = 0.0
+    second: float = 1.0
+
+    def rule(self, seed, like):
+        if self.distribution not in ("normal", "uniform"):
+            self.fail(f"distribution {self.distribution!r} is neither 'normal' nor 'uniform'")
+        return like if like.dims is None or like.is_rank0() else like.standard_of()
+
+
 class Multinomial(Op, name="multinomial", inputs=2):
     """Classes drawn from running sums of probabilities {batch, classes} by numbers in [0, 1)."""
 

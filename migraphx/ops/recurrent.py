@@ -134,6 +134,51 @@ def may_be(dims, wanted) -> bool:
     )
 
 
+# -- activation functions that ONNX has and MIGraphX has not ---------------------------------------
+
+
+class Activation(Op, inputs=1):
+    """An element-wise function for `actv_func`."""
+
+    def rule(self, x):
+        return x
+
+
+class Affine(Activation, name="onnx::affine", own=True):
+    """``alpha * x + beta``"""
+
+    alpha: float = 1.0
+    beta: float = 0.0
+
+
+class HardSigmoid(Activation, name="onnx::hard_sigmoid", own=True):
+    """``alpha * x + beta`` between 0 and 1."""
+
+    alpha: float = 0.2
+    beta: float = 0.5
+
+
+class ScaledTanh(Activation, name="onnx::scaled_tanh", own=True):
+    """``alpha * tanh(beta * x)``"""
+
+    alpha: float = 1.0
+    beta: float = 1.0
+
+
+class Softplus(Activation, name="onnx::softplus", own=True):
+    """``log(1 + exp(x))``"""
+
+
+class Softsign(Activation, name="onnx::softsign", own=True):
+    """``x / (1 + |x|)``"""
+
+
+class ThresholdedRelu(Activation, name="onnx::thresholded_relu", own=True):
+    """x where it exceeds `alpha`, else 0."""
+
+    alpha: float = 1.0
+
+
 # -- last states ---------------------------------------------------------------------------------
 
 
@@ -154,7 +199,7 @@ class RnnLastCellOutput(LastState, name="rnn_last_cell_output"):
     """The cell of an `lstm` after the last step of each sequence."""
 
 
-class WithStates(Op):
+class WithStates:
     """A recurrent operator as it is compiled: gives its result and its last states as a tuple.
 
     Weights stand transposed, {directions, input, gates * hidden}: as constants they are turned

@@ -7,7 +7,11 @@ from .rewrite_rnn import rewrite_rnn
 
 def prepare(program, target: str, options: dict):
     """The copy of a program that is compiled: what runs, not what the user sees."""
-    copy = program.clone()
-    for module in copy.get_modules():
+    return complete(program.clone())
+
+
+def complete(program):
+    """Joins operators that can be computed only together; `program` itself, changed."""
+    for module in program.get_modules():
         rewrite_rnn(module)
-    return copy
+    return program

@@ -19,6 +19,8 @@ from .registry import HANDLERS, onnx_op
 # The files of handlers: importing them registers them.
 FAMILIES = (
     "attention",
+    "contrib",
+    "contrib_attention",
     "control",
     "index",
     "math",
@@ -29,9 +31,12 @@ FAMILIES = (
     "qlinear",
     "quant",
     "quant_weights",
+    "random",
+    "recurrent",
     "reduce",
     "scan",
     "sequence",
+    "signal",
     "string",
     "tensor",
 )

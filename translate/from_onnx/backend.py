@@ -28,9 +28,7 @@ class Prepared(BackendRep):
             names = self.program.get_parameter_names()
             feeds = dict(zip(names, inputs, strict=False))
         results = self.program.run(feeds)
-        return tuple(
-            as_declared(r, o.type) for r, o in zip(results, self.outputs, strict=True)
-        )
+        return tuple(as_declared(r, o.type) for r, o in zip(results, self.outputs, strict=True))
 
 
 def as_declared(result, kind):

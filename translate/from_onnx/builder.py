@@ -71,7 +71,9 @@ class Builder:
         """A binary (or ternary) operator after NumPy broadcasting and C++ type promotion."""
         made = [self.lit(x) if not isinstance(x, Instruction) else x for x in inputs]
         self.need_ranks(*made)
-        return self.rank_of_result(made, macros.add_common_op(self.module, name, *made, **attributes))
+        return self.rank_of_result(
+            made, macros.add_common_op(self.module, name, *made, **attributes)
+        )
 
     def call(self, name, *inputs, **options):
         """Adds a macro; its one result, or a tuple of them."""

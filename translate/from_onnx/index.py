@@ -82,9 +82,7 @@ def tensor_scatter(m, past, update, write_indices=None, *, axis=-2, mode="linear
     shape = [-1 if k == axis else 1 for k in range(len(dims))]
     index = m.lit(steps.reshape(shape))
     if write_indices is not None:
-        start = m.reshape(
-            m.convert(write_indices, type_t.int64_type), [-1] + [1] * (len(dims) - 1)
-        )
+        start = m.reshape(m.convert(write_indices, type_t.int64_type), [-1] + [1] * (len(dims) - 1))
         index = m.common("add", start, index)
     if mode == "circular":
         index = m.common("mod", index, m.lit(dims[axis], index))

@@ -373,9 +373,7 @@ def cast_to(m, x, kind, saturate=1, round_mode="up"):
             return m.add("convert", x, target_type=kind)
     if type_t.string_type in (have, kind):
         return m.add("onnx::cast_text", x, target_type=kind)
-    return m.add(
-        "onnx::cast", x, target_type=kind, saturate=bool(saturate), round_mode=round_mode
-    )
+    return m.add("onnx::cast", x, target_type=kind, saturate=bool(saturate), round_mode=round_mode)
 
 
 def _fits(have, kind) -> bool:

@@ -339,9 +339,7 @@ def place(at, size: Dim):
 def narrow(m, x, dims, axes, first, last):
     """A `slice` of the axes that really lose something."""
     chosen = [
-        k
-        for k, axis in enumerate(axes)
-        if not (is_zero(first[k]) and same(last[k], dims[axis]))
+        k for k, axis in enumerate(axes) if not (is_zero(first[k]) and same(last[k], dims[axis]))
     ]
     if not chosen and axes and not any(isinstance(d, Dim) for d in dims):
         chosen = list(range(len(axes)))

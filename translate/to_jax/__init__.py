@@ -13,6 +13,7 @@ from . import (  # noqa: F401 - registers the lowerings
     recurrent,
     reduce,
     sequence,
+    signal,
 )
 from .device import find_device
 from .evaluate import evaluate, fold

@@ -44,7 +44,7 @@ def convert(op, xp, x):
 @lower("onnx::cast")
 def cast(op, xp, x):
     """The rules of ONNX's Cast."""
-    if op.target_type == STRING or x.dtype == OBJECT and holds_text(x):
+    if op.target_type == STRING or (x.dtype == OBJECT and holds_text(x)):
         return cast_text(op, x)
     dtype = dtype_of(op.target_type)
     if x.dtype == OBJECT:

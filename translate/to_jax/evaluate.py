@@ -13,7 +13,6 @@ from .device import exact_types, find_device
 from .interpret import Cut, compute, fit_rank, run_instructions
 from .registry import NeedsHost, NeedsValue
 
-
 # These have no value by themselves: it differs at each run, or belongs to another instruction.
 NO_VALUE = ("random_seed", "undefined", "rnn_last_hs_output", "rnn_last_cell_output")
 

@@ -66,9 +66,7 @@ class Executable:
         self.main = prepared.main
         self.device = device
         self.options = options
-        self.ctx = Context(
-            platform=device.platform, fast_math=options.get("fast_math", True)
-        )
+        self.ctx = Context(platform=device.platform, fast_math=options.get("fast_math", True))
         self.params = program.main.parameters()
         self.names = [p.op_.parameter for p in self.params]
         self.inner = {p.op_.parameter: p for p in self.main.parameters()}
@@ -88,9 +86,7 @@ class Executable:
         """The results for inputs by name."""
         if not isinstance(params, dict):
             raise TypeError(f"run: expected a dict of name to value, got {type(params).__name__}")
-        arrays = [
-            self.take(params, k, name) for k, name in enumerate(self.names)
-        ]
+        arrays = [self.take(params, k, name) for k, name in enumerate(self.names)]
         key = tuple(a.shape if hasattr(a, "shape") else _signature(a) for a in arrays)
         stage = self.fast.get(key)
         if stage is not None:
@@ -147,8 +143,10 @@ class Executable:
             array = array.reshape((1,))
         fits = array.dtype == dtype_of(shape.type()) and (
             shape.dims is None
-            or array.ndim == len(shape.dims)
-            and all(lo(d) <= n <= hi(d) for d, n in zip(shape.dims, array.shape, strict=True))
+            or (
+                array.ndim == len(shape.dims)
+                and all(lo(d) <= n <= hi(d) for d, n in zip(shape.dims, array.shape, strict=True))
+            )
         )
         if fits:
             return array
@@ -167,9 +165,7 @@ class Executable:
 
     def give(self, results) -> list:
         """The results as arguments of the promised shapes."""
-        return [
-            finish(value, shape) for value, shape in zip(results, self.outputs, strict=True)
-        ]
+        return [finish(value, shape) for value, shape in zip(results, self.outputs, strict=True)]
 
     # -- building ------------------------------------------------------------------------------
 
@@ -200,9 +196,7 @@ class Executable:
     def place_weights(self) -> None:
         """Puts the weights on the device, once per program."""
         if self.weights is None:
-            self.weights = {
-                ins: device_weight(ins, self.device) for ins in weights_of(self.main)
-            }
+            self.weights = {ins: device_weight(ins, self.device) for ins in weights_of(self.main)}
 
     def bindings(self, arrays) -> dict:
         """Values of the symbols in the parameters' shapes, from the sizes given."""
@@ -250,9 +244,7 @@ class Executable:
 
     def run_staged(self, arrays, key):
         """A call that is not known to be one stage."""
-        env = {
-            self.inner[n]: a for n, a in zip(self.names, arrays, strict=True) if n in self.inner
-        }
+        env = {self.inner[n]: a for n, a in zip(self.names, arrays, strict=True) if n in self.inner}
         with exact_types():
             symbols = self.bindings(arrays) if not self.static else {}
             results, stage = self.execute(self.main, env, symbols)
@@ -364,18 +356,14 @@ class Executable:
         kept_inputs = [i for i in inputs if i in used]
         last = stop == len(instructions)
         stage = Stage(kept_weights, kept_inputs, outputs, stop, needs, notes["known"], last)
-        stage.whole = (
-            last and position == 0 and not stage.known and outputs == module.returned()
-        )
+        stage.whole = last and position == 0 and not stage.known and outputs == module.returned()
         if outputs:
             run = self.body(part, kept_weights, kept_inputs, known | objects, ctx, outputs)
             device = jax.sharding.SingleDeviceSharding(self.device)
             lowered = jax.jit(run, in_shardings=device, out_shardings=device).lower(
                 *[aval(self.weights[i]) for i in kept_weights], *[aval(env[i]) for i in kept_inputs]
             )
-            stage.compiled = lowered.compile(
-                compiler_options=compiler_options(self, lowered, part)
-            )
+            stage.compiled = lowered.compile(compiler_options=compiler_options(self, lowered, part))
         return keep(children, key, stage)
 
     def body(self, part, weight_ins, inputs, known, ctx, wanted, notes=None):

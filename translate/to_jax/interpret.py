@@ -26,7 +26,7 @@ class HostOnly:
     """Stands in a trace for a value that XLA cannot hold (texts): only host operators read it."""
 
 
-class Cut(Exception):  # noqa: N818 - control flow
+class Cut(Exception):
     """Tracing stops before `ins`: `needs` must be known, or (if None) `ins` runs on the host.
 
     `value` is what was needed, as it is called where it was traced.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from migraphx.passes import complete
 from migraphx.target import expand_onnx_node, needed_inputs
 from migraphx.types import FLOATS, INTEGERS, SMALL_FLOATS, dtype_of, from_dtype, limits, type_t
 
@@ -17,7 +18,7 @@ def onnx_node(op, xp, *arrays):
     """Translates the node for the shapes and values at hand and computes the result."""
     for k in needed_inputs(op):
         known(arrays[k])
-    program = expand_onnx_node(op, arrays)
+    program = complete(expand_onnx_node(op, arrays))
     env = {p: arrays[int(p.op_.parameter[1:])] for p in program.main.parameters()}
     try:
         results = run_module(program.main, env)
@@ -45,6 +46,11 @@ def move_axis(op, xp, x):
 @lower("onnx::det", numpy=False)
 def det(op, xp, x):
     return jnp.linalg.det(x)
+
+
+@lower("onnx::inverse", numpy=False)
+def inverse(op, xp, x):
+    return jnp.linalg.inv(x)
 
 
 @lower("onnx::cast")
@@ -125,7 +131,9 @@ def cast_text(op, xp, x):
     out = np.empty(x.shape, object if kind == type_t.string_type else dtype_of(kind))
     flat = out.reshape(-1)
     for k, value in enumerate(x.reshape(-1)):
-        flat[k] = number_to_text(value) if kind == type_t.string_type else text_to_number(value, kind)
+        flat[k] = (
+            number_to_text(value) if kind == type_t.string_type else text_to_number(value, kind)
+        )
     return flat.reshape(x.shape)
 
 

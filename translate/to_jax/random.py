@@ -62,6 +62,32 @@ class Words:
         return ((high >> np.uint64(64 - bits)) << np.uint64(32)) | low
 
 
+@lower("onnx::random")
+def onnx_random(op, xp, seed, like):
+    """NumPy's numbers for a known seed; else JAX's, which are made on the device."""
+    dims, dtype = like.shape, like.dtype
+    if is_known(seed):
+        state = np.random.RandomState(int(np.asarray(seed).reshape(-1)[0]))
+        numbers = state.randn(*dims) if op.distribution == "normal" else state.rand(*dims)
+        numbers = np.asarray(numbers).astype(dtype)
+    else:
+        numbers = jax_numbers(op.distribution, seed, dims, dtype)
+    first, second = np.array(op.first, dtype), np.array(op.second, dtype)
+    if op.distribution == "normal":
+        return numbers * second + first
+    return numbers * (second - first) + first
+
+
+def jax_numbers(distribution: str, seed, dims, dtype):
+    """Standard normal or uniform numbers by the 64 bits of a seed that is traced."""
+    bits = seed.reshape(()).astype(np.uint64)
+    data = jnp.stack([bits >> 32, bits & 0xFFFFFFFF]).astype(np.uint32)
+    key = jax.random.wrap_key_data(data, impl="threefry2x32")
+    wide = dtype if dtype == np.float64 else FLOAT32
+    draw = jax.random.normal if distribution == "normal" else jax.random.uniform
+    return draw(key, dims, wide).astype(dtype)
+
+
 # -- drawing -------------------------------------------------------------------------------------
 
 

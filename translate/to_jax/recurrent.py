@@ -15,7 +15,7 @@ import numpy as np
 from migraphx.errors import Error
 from migraphx.ops.base import RnnDirection
 
-from .numeric import FLOAT32, is_small
+from .numeric import FLOAT32, in_floats, is_small
 from .registry import LOWER, context, is_known, known, lower
 
 
@@ -51,6 +51,8 @@ def with_states(op, xp, x, w, r, bias=None, lens=None, hidden=None, cell=None, p
         ways.append(scan(step, x, w[way], start, inside, is_backwards(op, way)))
     whole = jnp.stack([found[0] for found in ways], 1)
     last = [jnp.stack(states) for states in zip(*(found[1] for found in ways), strict=True)]
+    if inside is not None:  # a sequence without steps has states of zeros, as in onnxruntime
+        last = [jnp.where(inside[0], s, jnp.zeros((), s.dtype)) for s in last]
     return (whole, *last)
 
 
@@ -61,7 +63,7 @@ def is_backwards(op, way: int) -> bool:
 
 def valid_steps(lens, time: int):
     """Where a step lies inside its sequence, {time, batch, 1}; None if all do."""
-    if lens is None:
+    if lens is None or time == 0:
         return None
     if is_known(lens) and (known(lens) >= time).all():
         return None
@@ -179,6 +181,28 @@ class LstmStep(Step):
 
 
 STEPS = {"rnn": RnnStep, "gru": GruStep, "lstm": LstmStep}
+
+
+# Activation functions of ONNX that MIGraphX has no operator for.
+ACTIVATIONS = {
+    "onnx::affine": lambda op, xp, x: op.alpha * x + op.beta,
+    "onnx::hard_sigmoid": lambda op, xp, x: xp.clip(op.alpha * x + op.beta, 0, 1),
+    "onnx::scaled_tanh": lambda op, xp, x: op.alpha * xp.tanh(op.beta * x),
+    "onnx::softplus": lambda op, xp, x: xp.logaddexp(x, xp.zeros((), x.dtype)),
+    "onnx::softsign": lambda op, xp, x: x / (1 + xp.abs(x)),
+    "onnx::thresholded_relu": lambda op, xp, x: xp.where(x > op.alpha, x, xp.zeros((), x.dtype)),
+}
+
+
+def _activation(function):
+    def activation(op, xp, x):
+        return in_floats(xp, lambda v: function(op, xp, v), x)
+
+    return activation
+
+
+for _name, _function in ACTIVATIONS.items():
+    lower(_name)(_activation(_function))
 
 
 @lower("rnn_last_hs_output", "rnn_last_cell_output")

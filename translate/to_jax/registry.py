@@ -86,7 +86,7 @@ def using(ctx: Context):
         _local.context = before
 
 
-class NeedsValue(Exception):  # noqa: N818 - control flow, never seen by users
+class NeedsValue(Exception):
     """A lowering needs a number that is still traced: the program is to be cut here."""
 
     def __init__(self, value):
@@ -94,7 +94,7 @@ class NeedsValue(Exception):  # noqa: N818 - control flow, never seen by users
         self.value = value
 
 
-class NeedsHost(Exception):  # noqa: N818
+class NeedsHost(Exception):
     """An operator runs on the host, and something it reads is still traced."""
 
 

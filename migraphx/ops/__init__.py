@@ -1,6 +1,7 @@
 """All operators: importing this package registers every family."""
 
 from . import (  # noqa: F401 - registers the operators
+    broadcast,
     control,
     convert,
     internal,
@@ -12,6 +13,8 @@ from . import (  # noqa: F401 - registers the operators
     reduce,
     sequence,
     signal,
+    slicing,
+    view,
 )
 from .base import OPS, Op, make
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import (  # noqa: F401 - registers the lowerings
+    broadcast,
     control,
     convert,
     internal,
@@ -14,6 +15,8 @@ from . import (  # noqa: F401 - registers the lowerings
     reduce,
     sequence,
     signal,
+    slicing,
+    view,
 )
 from .device import find_device
 from .evaluate import evaluate, fold

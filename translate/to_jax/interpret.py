@@ -113,6 +113,8 @@ def compute(ins: Instruction, args: list, env: dict):
         raise NeedsHost
     op = bind(ins.op_)
     extra = {"bodies": [Body(m, env) for m in ins.mods]} if found.bodies else {}
+    if found.shape:
+        extra["shape"] = ins.shape()
     all_known = all(map(is_known, args))
     if not all_known and any(map(_is_text, args, ins.inputs_)):
         raise NeedsHost

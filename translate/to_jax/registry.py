@@ -24,6 +24,7 @@ class Lowering:
     `numpy`: may be called with `xp=numpy`, so that its result on known values is known.
     `host`: runs on the host between jitted stages, on concrete NumPy values.
     `bodies`: takes `bodies=`, the modules of the instruction as functions.
+    `shape`: takes `shape=`, the shape of the instruction.
     `each_run`: gives another value at each run, so it is never computed while tracing.
     """
 
@@ -32,14 +33,15 @@ class Lowering:
     host: bool = False
     bodies: bool = False
     each_run: bool = False
+    shape: bool = False
 
 
-def lower(*names: str, numpy=True, host=False, bodies=False, each_run=False):
+def lower(*names: str, numpy=True, host=False, bodies=False, each_run=False, shape=False):
     """Registers the decorated function as the lowering of the operators `names`."""
 
     def register(function):
         for name in names:
-            LOWER[name] = Lowering(function, numpy, host, bodies, each_run)
+            LOWER[name] = Lowering(function, numpy, host, bodies, each_run, shape)
         return function
 
     return register

@@ -470,13 +470,14 @@ def function_of(row: Case, platform: str = "cpu"):
     op, found = operator(row), LOWER[row.op]
     arrays = [fit_rank(a, s) for a, s in zip(arrays_of(row), shapes_of(row))]
     bound: set = set()
+    extra = {"shape": op.compute_shape(shapes_of(row))} if found.shape else {}
 
     def function(*traced):
         rest = iter(traced)
         values = [a if k in bound else next(rest) for k, a in enumerate(arrays)]
         with using(Context(platform=platform)):
             try:
-                return found.function(op, jax.numpy, *values)
+                return found.function(op, jax.numpy, *values, **extra)
             except NeedsValue as need:
                 bound.add(next(k for k, v in enumerate(values) if v is need.value))
                 raise

@@ -40,8 +40,6 @@ def reshape(op, xp, x, target=None):
         dims = copied if x.size or -1 in dims or not np.prod(copied) else dims
     if -1 in dims and not x.size:  # NumPy cannot tell what is left of nothing
         dims = [0 if d == -1 else d for d in dims]
-        if np.prod(dims):
-            dims = [d for d in dims]
     return x.reshape(dims)
 
 

@@ -129,6 +129,52 @@ class Program:
         """
         return self._ready().run(params or {})
 
+    def to_jax(self):
+        """The program as a pure JAX function, to differentiate, batch, shard and compose.
+
+        Returns
+        -------
+        function : callable
+            ``function(weights, inputs)`` with a dict of inputs by parameter name; a list of JAX
+            arrays. It may be given to `jax.jit`, `jax.grad`, `jax.vmap` and the like. Inputs are
+            cast to the types that the program takes.
+        weights : dict of str to NumPy array
+            The literals of 512 bytes and more, as a pytree.
+
+        Raises
+        ------
+        Error
+            while tracing, if a size depends on data: such a program runs in stages (`run`).
+
+        Examples
+        --------
+        >>> function, weights = program.to_jax()
+        >>> loss = lambda w, x: function(w, {"x": x})[0].sum()
+        >>> slopes = jax.grad(loss)(weights, x)
+        """
+        from .target import as_jax
+
+        return as_jax(self)
+
+    def export(self, platforms=("cpu", "cuda", "rocm", "tpu")) -> bytes:
+        """The program as a StableHLO artifact that runs without this package.
+
+        Parameters
+        ----------
+        platforms : str or sequence of str
+            What the artifact can run on, of ``cpu``, ``cuda``, ``rocm`` and ``tpu``.
+
+        Returns
+        -------
+        bytes
+            For `jax.export.deserialize`; its `call` takes a dict of inputs by parameter name.
+            Dynamic sizes stay symbolic, so one artifact serves all of them. 64-bit inputs need
+            ``jax.enable_x64``.
+        """
+        from .target import export_program
+
+        return export_program(self, platforms)
+
     def _ready(self):
         executable = self._executable
         if executable is None or self._compiled_version != self._version():

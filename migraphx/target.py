@@ -79,6 +79,20 @@ def translate_program(program, target: Target, options: dict, eager: bool):
     return compile_program(program, target, options, eager)
 
 
+def as_jax(program):
+    """A program as a pure JAX function and its weights."""
+    from translate.to_jax import as_jax
+
+    return as_jax(program)
+
+
+def export_program(program, platforms) -> bytes:
+    """A program as a serialised StableHLO artifact."""
+    from translate.to_jax import export_program
+
+    return export_program(program, platforms)
+
+
 def evaluate(ins) -> Argument | None:
     """The value of an instruction that depends on literals alone, else None."""
     from translate.to_jax import evaluate

@@ -21,6 +21,16 @@ from . import (  # noqa: F401 - registers the lowerings
 from .device import find_device
 from .evaluate import evaluate, fold
 from .executable import Executable, compile_program
+from .export import as_jax, export_program
 from .function import to_function
 
-__all__ = ["Executable", "compile_program", "evaluate", "find_device", "fold", "to_function"]
+__all__ = [
+    "Executable",
+    "as_jax",
+    "compile_program",
+    "evaluate",
+    "export_program",
+    "find_device",
+    "fold",
+    "to_function",
+]

@@ -198,55 +198,11 @@ class Executable:
         if self.weights is None:
             self.weights = {ins: device_weight(ins, self.device) for ins in weights_of(self.main)}
 
-    def bindings(self, arrays) -> dict:
-        """Values of the symbols in the parameters' shapes, from the sizes given."""
-        found: dict = {}
-        pending = [
-            (name, axis, dim, size)
-            for name, shape, array in zip(self.names, self.shapes, arrays, strict=True)
-            for axis, (dim, size) in enumerate(zip(shape.dims or (), getattr(array, "shape", ())))
-            if isinstance(dim, Dim) and dim.is_symbolic() and not dim.expr.is_literal
-        ]
-        progress = True
-        while progress and pending:
-            progress, waiting = False, []
-            for name, axis, dim, size in pending:
-                solved = dim.expr.solve(size, found)
-                if solved is None:
-                    waiting.append((name, axis, dim, size))
-                    continue
-                found.update(solved)
-                progress = True
-                have = dim.expr.evaluate(found)
-                if have != size:
-                    values = ", ".join(f"{k} = {v}" for k, v in found.items())
-                    raise Error(
-                        f"run: parameter {name}, axis {axis}: size {size} does not fit {dim}, "
-                        f"which is {have} where {values}"
-                    )
-            pending = waiting
-        if pending:
-            name, axis, dim, size = pending[0]
-            raise Error(
-                f"run: parameter {name}, axis {axis}: size {size} alone does not tell the symbols "
-                f"of {dim}; another input must have them in a linear form"
-            )
-        for shape in self.shapes:
-            for dim in shape.dims or ():
-                for symbol in dim.expr.symbols() if isinstance(dim, Dim) and dim.expr else ():
-                    low, high = symbol.interval()
-                    value = found.get(symbol.name, low)
-                    if not low <= value <= high:
-                        raise Error(
-                            f"run: {symbol.name} = {value} is outside its bounds {low} to {high}"
-                        )
-        return found
-
     def run_staged(self, arrays, key):
         """A call that is not known to be one stage."""
         env = {self.inner[n]: a for n, a in zip(self.names, arrays, strict=True) if n in self.inner}
         with exact_types():
-            symbols = self.bindings(arrays) if not self.static else {}
+            symbols = bind_symbols(self.names, self.shapes, arrays) if not self.static else {}
             results, stage = self.execute(self.main, env, symbols)
             if stage is not None:
                 with self.lock:
@@ -384,6 +340,51 @@ class Executable:
             return [env[i] for i in wanted]
 
         return run
+
+
+def bind_symbols(names, shapes, arrays) -> dict:
+    """Values of the symbols in the parameters' shapes, from the sizes given."""
+    found: dict = {}
+    pending = [
+        (name, axis, dim, size)
+        for name, shape, array in zip(names, shapes, arrays, strict=True)
+        for axis, (dim, size) in enumerate(zip(shape.dims or (), getattr(array, "shape", ())))
+        if isinstance(dim, Dim) and dim.is_symbolic() and not dim.expr.is_literal
+    ]
+    progress = True
+    while progress and pending:
+        progress, waiting = False, []
+        for name, axis, dim, size in pending:
+            solved = dim.expr.solve(size, found)
+            if solved is None:
+                waiting.append((name, axis, dim, size))
+                continue
+            found.update(solved)
+            progress = True
+            have = dim.expr.evaluate(found)
+            if have != size:
+                values = ", ".join(f"{k} = {v}" for k, v in found.items())
+                raise Error(
+                    f"run: parameter {name}, axis {axis}: size {size} does not fit {dim}, "
+                    f"which is {have} where {values}"
+                )
+        pending = waiting
+    if pending:
+        name, axis, dim, size = pending[0]
+        raise Error(
+            f"run: parameter {name}, axis {axis}: size {size} alone does not tell the symbols "
+            f"of {dim}; another input must have them in a linear form"
+        )
+    for shape in shapes:
+        for dim in shape.dims or ():
+            for symbol in dim.expr.symbols() if isinstance(dim, Dim) and dim.expr else ():
+                low, high = symbol.interval()
+                value = found.get(symbol.name, low)
+                if not low <= value <= high:
+                    raise Error(
+                        f"run: {symbol.name} = {value} is outside its bounds {low} to {high}"
+                    )
+    return found
 
 
 class Stage:

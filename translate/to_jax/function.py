@@ -40,7 +40,7 @@ def is_weight(ins: Instruction) -> bool:
 
 
 def to_function(main: Module, ctx: Context | None = None):
-    """`(function, weights)`: `function(weights, inputs)` with `inputs` by parameter name.
+    """`(function, weights)`: `function(weights, inputs, ctx)` with `inputs` by parameter name.
 
     The function is pure and traceable; `weights` is a dict of name to NumPy array. A program
     whose sizes depend on data cannot be one function; that is an `Error` naming the operator.
@@ -51,7 +51,7 @@ def to_function(main: Module, ctx: Context | None = None):
     params = main.parameters()
     ctx = ctx or Context()
 
-    def function(weights, inputs):
+    def function(weights, inputs, ctx=ctx):
         env = {ins: weights[name] for ins, name in names.items()}
         for param in params:
             env[param] = fit_rank(inputs[param.op_.parameter], param.shape())

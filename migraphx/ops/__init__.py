@@ -5,6 +5,7 @@ from . import (  # noqa: F401 - registers the operators
     control,
     convert,
     internal,
+    matmul,
     ml,
     onnx,
     pointwise,
@@ -15,6 +16,7 @@ from . import (  # noqa: F401 - registers the operators
     signal,
     slicing,
     view,
+    window,
 )
 from .base import OPS, Op, make
 

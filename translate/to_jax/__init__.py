@@ -7,6 +7,7 @@ from . import (  # noqa: F401 - registers the lowerings
     control,
     convert,
     internal,
+    matmul,
     ml,
     onnx,
     pointwise,
@@ -17,6 +18,7 @@ from . import (  # noqa: F401 - registers the lowerings
     signal,
     slicing,
     view,
+    window,
 )
 from .device import find_device
 from .evaluate import evaluate, fold

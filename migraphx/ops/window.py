@@ -81,6 +81,7 @@ class Convolution(Window, name="convolution", inputs=2, same_type=True):
     padding_mode: PaddingMode = PaddingMode.default_
 
     least = 0
+    automatic = True  # whether an automatic padding mode has an effect
 
     def rule(self, x, w):
         if x.dims is None or w.dims is None:
@@ -97,7 +98,7 @@ class Convolution(Window, name="convolution", inputs=2, same_type=True):
         dims = [x.dims[0], w.dims[0]]
         for k in range(rank):
             size, kernel, stride = x.dims[2 + k], w.dims[2 + k], self.stride[k]
-            if self.padding_mode != PaddingMode.default_:
+            if self.automatic and self.padding_mode != PaddingMode.default_:
                 dims.append((size + (stride - 1)) // stride)
             else:
                 dims.append(
@@ -123,6 +124,7 @@ class QuantConvolution(Convolution, name="quant_convolution", inputs=(2, 4)):
     """`convolution` of quantised numbers: int8 gives int32, fp8 and float give float.
 
     With four inputs the last two are scales, multiplied with the first two before.
+    `padding_mode` is kept but has no effect, as in MIGraphX: `padding` holds.
     """
 
     padding: Ints = (0, 0)
@@ -133,6 +135,7 @@ class QuantConvolution(Convolution, name="quant_convolution", inputs=(2, 4)):
 
     least = 1
     same_type = False
+    automatic = False
 
     def rule(self, x, w, *scales):
         if len(scales) == 1:
@@ -239,7 +242,10 @@ class Pooling(Window, name="pooling", inputs=1):
 
 
 class Im2col(Window, name="im2col", inputs=2, static_only=True):
-    """The windows of an image of batch 1 as rows: (places, channels x kernel)."""
+    """The windows of an image of batch 1 as rows: (places, channels x kernel).
+
+    `padding_mode` is kept but has no effect, as in MIGraphX: `padding` holds.
+    """
 
     padding: Ints = (0, 0)
     stride: Ints = (1, 1)

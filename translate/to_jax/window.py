@@ -22,7 +22,7 @@ SHIFTED_MOST = 16  # windows longer than this along an axis are left to reduce_w
 def pads_of(op, x, kernel, dilation) -> list:
     """(before, after) of each spatial axis of `x`."""
     rank = x.ndim - 2
-    if op.padding_mode == PaddingMode.default_:
+    if op.padding_mode == PaddingMode.default_ or not getattr(op, "automatic", True):
         return op.both_pads(rank)
     return [
         same_pads(x.shape[2 + k], kernel[k], op.stride[k], dilation[k], op.padding_mode)
@@ -270,7 +270,7 @@ def along_axis(op, x, k: int, places: int, neutral, join, reducer):
 @lower("im2col", "ref::im2col", numpy=False)
 def im2col(op, xp, x, w):
     """Rows are places of the window, columns channels and then taps."""
-    pads = pads_of(op, x, w.shape[2:], op.dilation)
+    pads = op.both_pads(2)
     x = lax.pad(x[0], jnp.zeros((), x.dtype), [(0, 0, 0), *[(a, b, 0) for a, b in pads]])
     height, width = (
         (x.shape[1 + k] - op.dilation[k] * (w.shape[2 + k] - 1) - 1) // op.stride[k] + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 from .errors import Error
 from .graph import Instruction, Module
 from .shape import Shape
@@ -20,6 +22,7 @@ class Program:
         self._compiled_version = None
         self._target = None
         self._options = {}
+        self._normalized = weakref.WeakSet()  # instructions with attributes in normal form
 
     # -- modules -------------------------------------------------------------------------------
 
@@ -282,6 +285,8 @@ def copy_modules(source: Program, into: Program) -> dict:
             )
             copy.order, copy.debug = ins.order, ins.debug
             done[ins] = new._place(copy, len(new.instructions))
+            if ins in source._normalized:
+                into._normalized.add(copy)
             if ins.is_param:
                 while next(new._counter) < ins.order:
                     pass

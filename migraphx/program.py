@@ -234,11 +234,25 @@ class Program:
         """Writes the program to standard output."""
         print(repr(self))
 
-    def to_py(self) -> str:
-        """Python text that builds this program."""
+    def to_py(self, weights: bool = False) -> str:
+        """Python text that builds this program.
+
+        Parameters
+        ----------
+        weights : bool
+            True writes every literal whole and exactly: the text builds a program that prints and
+            computes the same. False writes what MIGraphX writes: 6 digits, and
+            ``generate_argument`` in place of literals of 1,024 elements and more.
+        """
         from .printing import to_py
 
-        return to_py(self)
+        return to_py(self, weights)
+
+    def to_dot(self) -> str:
+        """The graph in Graphviz's language, a cluster for each module."""
+        from .display import to_dot
+
+        return to_dot(self)
 
     def _repr_html_(self) -> str:
         from .display import program_html

@@ -176,8 +176,9 @@ class NonZero(Op, name="nonzero", inputs=1):
         total = 1
         for d in x.dims:
             total = total * d
-        return Shape.make(type_t.int64_type, [x.rank, total] if not x.dynamic() else
-                          [Dim(x.rank, x.rank), total])
+        return Shape.make(
+            type_t.int64_type, [x.rank, total] if not x.dynamic() else [Dim(x.rank, x.rank), total]
+        )
 
 
 class OneHot(Op, name="onehot", inputs=(2, 3)):

@@ -311,5 +311,3 @@ def dynamic_range(op, xp, start, limit, delta):
     wide = dtype if dtype.kind in "iu" or dtype == np.float64 else FLOAT32
     steps = np.arange(count).astype(wide)
     return (np.asarray(first).astype(wide) + steps * np.asarray(step).astype(wide)).astype(dtype)
-
-

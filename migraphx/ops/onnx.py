@@ -68,6 +68,16 @@ class OnnxCastText(Op, name="onnx::cast_text", inputs=1, own=True):
         return x.with_type(self.target_type)
 
 
+class OnnxDecodeImage(Op, name="onnx::decode_image", inputs=1, own=True):
+    """The pixels [height, width, channels] of an image file (BMP, JPEG, PNG, ...), on the host."""
+
+    differentiable = False
+    pixel_format: str = "RGB"
+
+    def rule(self, encoded):
+        return Shape.unknown(type_t.uint8_type)
+
+
 class OnnxDet(Op, name="onnx::det", inputs=1, own=True):
     """Determinants of square matrices in the last two axes."""
 

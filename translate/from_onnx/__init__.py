@@ -22,7 +22,9 @@ FAMILIES = (
     "contrib",
     "contrib_attention",
     "control",
+    "image",
     "index",
+    "loss",
     "math",
     "ml",
     "ml_svm",
@@ -34,11 +36,14 @@ FAMILIES = (
     "random",
     "recurrent",
     "reduce",
+    "resize",
+    "sample",
     "scan",
     "sequence",
     "signal",
     "string",
     "tensor",
+    "training",
 )
 for _name in FAMILIES:
     import_module(f"{__name__}.{_name}")

@@ -188,6 +188,30 @@ def cum_sum(m, x, axis: Const, *, exclusive=0, reverse=0):
     )
 
 
+@onnx_op("CumProd", since=26)
+def cum_prod(m, x, axis: Const, *, exclusive=0, reverse=0):
+    """Running products by doubling: each pass multiplies by what lies twice as far back."""
+    axis = m.axis(int(axis.reshape(())), m.rank(x))
+    dims = m.static_dims(x)
+    size = dims[axis]
+
+    def shifted(y, step):
+        """`y` moved by `step` along the axis, ones moving in."""
+        lead = m.broadcast(m.lit(1, x), [step if k == axis else d for k, d in enumerate(dims)])
+        start, end = (step, size) if reverse else (0, size - step)
+        kept = m.add("slice", y, axes=[axis], starts=[start], ends=[end])
+        parts = (kept, lead) if reverse else (lead, kept)
+        return m.add("concat", *parts, axis=axis)
+
+    if exclusive and size:
+        x = shifted(x, 1)
+    step = 1
+    while step < size:
+        x = m.add("mul", x, shifted(x, step))
+        step *= 2
+    return x
+
+
 @onnx_op("TopK")
 def top_k(m, x, k: Const, *, axis=-1, largest=1, sorted=1):
     """The k largest (or smallest) elements, best first, ties by smaller index."""

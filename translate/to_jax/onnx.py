@@ -124,6 +124,26 @@ def to_power_of_two(xp, x, op):
     return jax.lax.bitcast_convert_type(bits, dtype_of(op.target_type))
 
 
+@lower("onnx::decode_image", host=True)
+def decode_image(op, xp, encoded):
+    """Pixels of a file, decoded by Pillow."""
+    import io
+
+    try:
+        import PIL.Image
+    except ImportError:
+        op.fail("reading image files needs Pillow: pip install pillow")
+    try:
+        picture = PIL.Image.open(io.BytesIO(encoded.tobytes()))
+        picture = picture.convert("L" if op.pixel_format == "Grayscale" else "RGB")
+    except OSError as bad:
+        op.fail(f"this is no image that Pillow reads: {bad}")
+    pixels = np.asarray(picture)
+    if op.pixel_format == "Grayscale":
+        return pixels[:, :, None]
+    return pixels[:, :, ::-1] if op.pixel_format == "BGR" else pixels
+
+
 @lower("onnx::cast_text", host=True)
 def cast_text(op, xp, x):
     """Texts to numbers as Python reads them, numbers to texts as ONNX prints them."""

@@ -13,7 +13,7 @@ class Error(RuntimeError):
 
 
 class NameLookupError(Error, IndexError):
-    """An unknown name in a fixed table (a shape type, say); scripts may catch it as `IndexError`."""
+    """An unknown name in a fixed table (a shape type, say); also an `IndexError` for scripts."""
 
 
 def close_matches(name: str, names) -> str:

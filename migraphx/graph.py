@@ -40,7 +40,7 @@ class Instruction:
         return self.op_
 
     def name(self) -> str:
-        """The name of the operator; ``@param``, ``@literal`` and ``@return`` for the special ones."""
+        """The name of the operator; ``@param``, ``@literal``, ``@return`` for the special ones."""
         return self.op_.op_name
 
     def inputs(self) -> list:

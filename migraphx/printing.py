@@ -210,7 +210,7 @@ class _Writer:
 
 
 def _beyond_migraphx(program) -> bool:
-    """True if MIGraphX's own text would not run: it has no modules of operators, no dynamic shapes."""
+    """True if MIGraphX's own text would not run: modules of operators, dynamic shapes."""
     return any(
         ins.mods or ins.shape().dynamic() for m in program.get_modules() for ins in m.instructions
     )

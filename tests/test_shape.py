@@ -93,7 +93,7 @@ def test_unknown_type_lists_the_names(bad):
 
 
 def test_close_names_are_suggested():
-    with pytest.raises(migraphx.Error, match="did you mean .*float_type"):
+    with pytest.raises(migraphx.Error, match=r"did you mean .*float_type"):
         migraphx.shape(type="flaot_type")
 
 

@@ -189,7 +189,8 @@ def mean_variance_normalization(m, x, *, axes=(0, 2, 3)):
     axes, rank = list(axes), x.shape().rank
     if len(axes) != rank - 1:
         raise Error(
-            f"Length of axes array needs to be equal to input tensor rank - 1: got {axes} for {rank}"
+            "Length of axes array needs to be equal to input tensor rank - 1: "
+            f"got {axes} for {rank}"
         )
     mean = m.add("reduce_mean", x, axes=axes)
     square = m.add("reduce_mean", m.add("mul", x, x), axes=axes)

@@ -1,7 +1,7 @@
 """Random numbers of ONNX.
 
-With a seed the numbers are those of NumPy's `RandomState`, as in ONNX's reference evaluator, and the
-same at every run. Without one every run draws anew.
+With a seed the numbers are those of NumPy's `RandomState`, as in ONNX's reference evaluator, and
+the same at every run. Without one every run draws anew.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@
 Positional parameters are inputs (default None: optional; ``*xs``: any number), keyword ones are
 attributes (without a default: required). `m` is the `Builder` of the node. A parameter annotated
 `Const` arrives as a NumPy array; ONNX moved many attributes to inputs over time, so it is taken
-from the attribute of that name if the node has one. `Sizes` is the same but may hold symbolic sizes.
-If such a value is not known while parsing, the node is *deferred*: it is translated while tracing,
-when every shape and every value that decides a shape is known. The function with the highest
-`since` not above the model's opset is used.
+from the attribute of that name if the node has one. `Sizes` is the same but may hold symbolic
+sizes. If such a value is not known while parsing, the node is *deferred*: it is translated while
+tracing, when every shape and every value that decides a shape is known. The function with the
+highest `since` not above the model's opset is used.
 """
 
 from __future__ import annotations

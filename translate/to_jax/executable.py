@@ -545,7 +545,8 @@ class _ByIdentity:
     def setdefault(self, key, default):
         found = self.entries.get(id(key))
         if found is None:
-            drop = self.ref(key, lambda _, k=id(key): self.entries.pop(k, None))
+            number = id(key)
+            drop = self.ref(key, lambda _: self.entries.pop(number, None))
             found = self.entries[id(key)] = (drop, default)
         return found[1]
 

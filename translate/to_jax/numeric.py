@@ -77,7 +77,7 @@ def in_numbers(xp, function, *xs):
 
 
 def narrow(xp, x, dtype):
-    """`x`, a float, back in `dtype`: rounded to a float, cut to a whole number, non-zero to bool."""
+    """`x`, a float, in `dtype`: rounded to a float, cut to a whole number, non-zero to bool."""
     dtype = np.dtype(dtype)
     if dtype == BOOL:
         return saturate(xp, x, np.int8) != 0

@@ -29,7 +29,7 @@ def resize(op, xp, x, target=None):
     if changed and not op.coordinate_transformation_mode:
         op.fail("coordinate_transformation_mode is not set")
     dtype = x.dtype
-    wide = dtype == FLOAT64 or dtype == FLOAT32 or op.mode == "nearest"
+    wide = dtype in (FLOAT64, FLOAT32) or op.mode == "nearest"
     if not wide:
         x = x.astype(FLOAT32 if is_float(dtype) else FLOAT64)
     for axis in changed:

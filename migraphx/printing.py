@@ -18,7 +18,7 @@ import numpy as np
 from .argument import elements_text, number_text
 from .dims import Dim
 from .errors import Error
-from .ops.base import PRINTED_BY_NAME, Op, is_default, make, to_value
+from .ops.base import PRINTED_BY_NAME, Op, is_default, to_value
 from .ops.control import Return
 from .shape import Shape, packed_strides
 
@@ -84,14 +84,13 @@ def op_text(op: Op) -> str:
         return f"@comment: {op.text}"
     if name == "load":
         return f"load[offset={op.offset},end={op.offset + op.shape.bytes()}]"
-    values = {key: getattr(op, key) for key in op.kinds}
     if name == "unknown:":
         return op.name()
     if name == "ref::op":
-        return f"ref::{op_text(make(op.name, **op.operator))}"
-    if not values:
+        return f"ref::{op_text(op.wrapped)}"
+    if not op.kinds:
         return name
-    return f"{name}[{','.join(f'{key}={_value_text(v)}' for key, v in values.items())}]"
+    return f"{name}[{','.join(f'{key}={_value_text(getattr(op, key))}' for key in op.kinds)}]"
 
 
 def _value_text(value) -> str:
@@ -154,8 +153,7 @@ class _Writer:
         if module is self.program.main:
             self.lines.append("m = p.get_main_module()")
         else:
-            name = json.dumps(module.name(), ensure_ascii=False)
-            self.lines.append(f"{variable} = p.create_module({name});")
+            self.lines.append(f"{variable} = p.create_module({_quoted(module.name())});")
         for ins in self.ordered(module):
             for mod in ins.mods:
                 if mod not in self.written:
@@ -169,10 +167,10 @@ class _Writer:
         """The instructions; in exact texts what is added in front comes in the order of adding."""
         if not self.exact:
             return module.instructions
-        first = [i for i in module.instructions if i.is_param or i.literal is not None]
-        if first == module.instructions:  # nothing is returned but the last of them
-            return module.instructions
-        return [*reversed(first), *(i for i in module.instructions if i not in set(first))]
+        first, rest = [], []
+        for ins in module.instructions:
+            (first if ins.is_param or ins.literal is not None else rest).append(ins)
+        return [*reversed(first), *rest] if rest else first
 
     def instruction(self, ins, module: str, last: bool) -> str:
         given = "" if last else f"{self.variables[self.names[ins]]} = "
@@ -186,7 +184,7 @@ class _Writer:
         if type(ins.op_) is Return:
             return f"{module}.add_return([{inputs}])"
         mods = f", [{', '.join(map(_module_variable, ins.mods))}]" if ins.mods else ""
-        shape = _comment_shape(ins.shape())
+        shape = shape_py(ins.shape(), exact=False)
         return f"{given}{module}.add_instruction({op_py(ins.op_)}, [{inputs}]{mods}) # {shape}"
 
     def literal(self, ins, position: int) -> str:
@@ -198,7 +196,6 @@ class _Writer:
         if not self.weights and shape.elements() >= WRITTEN_ELEMENTS:
             return f"migraphx.generate_argument({described}, {position})"
         flat = array.reshape(-1)
-        values = [_number_py(v) for v in flat]
         if self.weights and not _reads_back(flat):
             self.encoded = True
             data = base64.b64encode(np.ascontiguousarray(flat).tobytes()).decode()
@@ -206,7 +203,7 @@ class _Writer:
             if tuple(shape.strides()) == packed_strides(shape.lens()):
                 return f"migraphx.argument({values}.reshape({list(shape.lens())}))"
             return f"migraphx.create_argument({described}, {values})"
-        return f"migraphx.create_argument({described}, [{', '.join(values)}])"
+        return f"migraphx.create_argument({described}, [{', '.join(map(_number_py, flat))}])"
 
 
 def _beyond_migraphx(program) -> bool:
@@ -343,7 +340,3 @@ def dim_py(dim) -> str:
         return str(dim.min)
     optimals = f", {{{', '.join(map(str, sorted(dim.optimals)))}}}" if dim.optimals else ""
     return f"migraphx.shape.dynamic_dimension({dim.min}, {dim.max}{optimals})"
-
-
-def _comment_shape(shape: Shape) -> str:
-    return shape_py(shape, exact=False).replace("\n", " ")

@@ -17,6 +17,7 @@ from .errors import Error
 from .graph import Instruction, Module
 from .ops.base import OPS, Op, make
 from .ops.control import Literal, Param, Return
+from .printing import output_names
 from .program import Program
 from .shape import Shape, element_space
 from .target import TARGETS, Target
@@ -171,7 +172,7 @@ def operator_from_value(name: str, attributes) -> Op:
 def program_to_value(program: Program) -> dict:
     """The tree of a program; the blobs of its literals are views of their memory."""
     modules = program.get_modules()
-    names = _output_names(modules)
+    names = _unique_names(modules)
     target = program._target
     tree = {
         "version": VERSION,
@@ -185,17 +186,14 @@ def program_to_value(program: Program) -> dict:
     return tree
 
 
-def _output_names(modules) -> dict:
-    """The name of every instruction; unique over all modules."""
-    names, taken = {}, set()
-    for module in modules:
-        prefix = "" if module.name() == "main" else f"{module.name()}:"
-        for place, ins in enumerate(module.instructions):
-            name = prefix + (ins.op_.parameter if ins.is_param else f"@{place}")
-            while name in taken:  # a parameter called "@3", say
-                name += "'"
-            names[ins] = name
-            taken.add(name)
+def _unique_names(modules) -> dict:
+    """The name that every instruction prints under, made unique over all modules."""
+    names, taken = output_names(modules), set()
+    for ins, name in names.items():
+        while name in taken:  # a parameter called "@3", say
+            name += "'"
+        names[ins] = name
+        taken.add(name)
     return names
 
 

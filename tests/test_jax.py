@@ -44,9 +44,9 @@ def test_function_gives_what_run_gives(x):
     function, weights = p.to_jax()
     assert [w.shape for w in weights.values()] == [(12, 16)]
     got = jax.jit(function)(weights, {"x": x})[0]
-    np.testing.assert_allclose(got, wanted(x), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(got, wanted(x), rtol=1e-5, atol=1e-6)
     p.compile(migraphx.get_target("ref"))
-    np.testing.assert_allclose(got, np.array(p.run({"x": x})[0]), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(got, np.array(p.run({"x": x})[0]), rtol=1e-6, atol=1e-6)
 
 
 def test_gradient_of_weights_and_inputs(x):
@@ -61,14 +61,14 @@ def test_vmap_adds_an_axis():
     function, weights = model().to_jax()
     many = RNG.standard_normal((5, 3, 3, 4)).astype(np.float32)
     got = jax.vmap(lambda v: function(weights, {"x": v})[0])(many)
-    np.testing.assert_allclose(got, np.stack([wanted(v) for v in many]), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(got, np.stack([wanted(v) for v in many]), rtol=1e-5, atol=1e-6)
 
 
 def test_symbols_are_bound_by_the_inputs():
     function, weights = model("n[1..8]").to_jax()
     for n in (1, 5):
         x = RNG.standard_normal((n, 3, 4)).astype(np.float32)
-        np.testing.assert_allclose(function(weights, {"x": x})[0], wanted(x), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(function(weights, {"x": x})[0], wanted(x), rtol=1e-5, atol=1e-6)
     with pytest.raises(migraphx.Error, match="outside its bounds"):
         function(weights, {"x": np.zeros((9, 3, 4), np.float32)})
 
@@ -124,14 +124,14 @@ def test_export_runs_without_this_package(batch, tmp_path):
     subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], cwd=tmp_path, check=True, timeout=120
     )
-    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted(x), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), wanted(x), rtol=1e-5, atol=1e-6)
 
 
 def test_export_keeps_sizes_symbolic():
     made = jax.export.deserialize(bytearray(model("n[1..8]").export("cpu")))
     for n in (1, 2, 7):
         x = RNG.standard_normal((n, 3, 4)).astype(np.float32)
-        np.testing.assert_allclose(made.call({"x": x})[0], wanted(x), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(made.call({"x": x})[0], wanted(x), rtol=1e-5, atol=1e-6)
 
 
 def test_export_of_an_unknown_platform():

@@ -389,6 +389,8 @@ def to_value(value):
 
 def is_default(op: Op, key: str) -> bool:
     """True if an attribute has its declared default."""
+    if not dataclasses.is_dataclass(op):  # ref::op, which has none
+        return False
     field = next(f for f in dataclasses.fields(op) if f.name == key)
     default = field.default
     if default is dataclasses.MISSING:

@@ -43,4 +43,6 @@ def recorded() -> set:
 def test_every_operator_has_a_row():
     listed = (Path(__file__).parents[1] / "data" / "operators_without_rows.txt").read_text()
     without = sorted(set(OPS) - rows() - recorded() - NOTHING_TO_COMPUTE)
-    assert not set(without) - set(listed.splitlines())
+    # Other tests of a run register operators called test::….
+    without = [n for n in without if not n.startswith("test::")]
+    assert without == [n for n in listed.splitlines() if not n.startswith("#")]

@@ -7,6 +7,7 @@ import numpy as np
 from migraphx.errors import Error
 from migraphx.types import type_t
 
+from .reduce import squeeze_axes
 from .registry import onnx_op
 
 
@@ -26,13 +27,13 @@ def nll_loss(m, scores, target, weight=None, *, ignore_index=None, reduction="me
     hit = m.convert(hit, type_t.bool_type)
     zero = m.broadcast(m.lit(0, scores), m.dims(scores))
     picked = m.add("where", hit, scores, zero)
-    loss = m.add("squeeze", m.add("reduce_sum", picked, axes=[1]), axes=[1])
+    loss = squeeze_axes(m, m.add("reduce_sum", picked, axes=[1]), [1])
     loss = m.add("neg", loss)
     share = None
     if weight is not None:
         spread = m.broadcast(m.reshape(weight, shape), m.dims(scores))
         share = m.add("where", hit, spread, m.broadcast(m.lit(0, weight), m.dims(scores)))
-        share = m.add("squeeze", m.add("reduce_sum", share, axes=[1]), axes=[1])
+        share = squeeze_axes(m, m.add("reduce_sum", share, axes=[1]), [1])
     if ignore_index is not None:
         kept = m.common("equal", target, m.lit(ignore_index, target))
         kept = m.convert(m.add("not", m.convert(kept, type_t.bool_type)), kind)
@@ -53,7 +54,7 @@ def nll_loss(m, scores, target, weight=None, *, ignore_index=None, reduction="me
 def _sum(m, x):
     """The sum of all elements, of rank 0."""
     axes = list(range(m.rank(x)))
-    return m.add("squeeze", m.add("reduce_sum", x, axes=axes), axes=axes)
+    return squeeze_axes(m, m.add("reduce_sum", x, axes=axes), axes)
 
 
 @onnx_op("SoftmaxCrossEntropyLoss")

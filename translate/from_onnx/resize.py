@@ -16,7 +16,7 @@ from migraphx.errors import Error
 from migraphx.ops.resize import COORDINATES, NEAREST
 from migraphx.types import FLOATS, type_t
 
-from .registry import Const, Deferred, onnx_op
+from .registry import Const, onnx_op
 
 MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
 POLICIES = ("stretch", "not_larger", "not_smaller")
@@ -75,6 +75,8 @@ def resize(
             return plain(m, x, mode, place, nearest_mode, cubic_coeff_a, scales=full.tolist())
     old = list(m.static_dims(x))
     factors, new = targets(old, axes, scales, sizes, keep_aspect_ratio_policy)
+    if 0 in new:
+        return m.broadcast(m.lit(0, x), new)
     whole = all(factors[a] * old[a] == new[a] for a in axes)
     if simple and (whole or (scales is not None and place != "align_corners")):
         if scales is None:
@@ -185,17 +187,16 @@ def _kernel(kernel, reach: int, antialias: bool, share, scale):
     return first, weights / weights.sum(1, keepdims=True) if antialias else weights
 
 
-def matrix(size: int, new: int, scale, place, corners, weigh, exclude: bool) -> np.ndarray:
-    """The weight of each old element in each new one, [new, size]; the edge repeats outside."""
-    at = places(place, size, new, scale, corners)
+def matrix(size: int, at: np.ndarray, scale, weigh, exclude: bool) -> np.ndarray:
+    """The weight of each old element at each place, [places, size]; the edge repeats outside."""
     base = np.ceil(at).astype(np.int64) - 1  # so that a whole place has share 1
     first, weights = weigh(at - base, scale)
     taps = base[:, None] + first + np.arange(weights.shape[1])
     if exclude:
         weights = np.where((taps < 0) | (taps >= size), 0, weights)
         weights = weights / weights.sum(1, keepdims=True)
-    result = np.zeros((new, size))
-    rows = np.broadcast_to(np.arange(new)[:, None], taps.shape)
+    result = np.zeros((len(at), size))
+    rows = np.broadcast_to(np.arange(len(at))[:, None], taps.shape)
     np.add.at(result, (rows, np.clip(taps, 0, size - 1)), weights)
     return result
 
@@ -211,12 +212,9 @@ def by_matrices(m, x, axes, factors, new, place, corners, weigh, exclude, outsid
         crops = place == "tf_crop_and_resize"
         if not crops and factors[axis] == 1 and count == size:
             continue
-        if not size or not count:
-            raise Deferred if size else Error(f"axis {axis} of size 0 cannot be resized")
-        one = matrix(size, count, factors[axis], place, corners[axis], weigh, exclude)
-        result = along(m, result, axis, one)
+        at = places(place, size, count, factors[axis], corners[axis])
+        result = along(m, result, axis, matrix(size, at, factors[axis], weigh, exclude))
         if crops:
-            at = places(place, size, count, factors[axis], corners[axis])
             shape = [-1 if k == axis else 1 for k in range(len(new))]
             beyond |= ((at < 0) | (at > size - 1)).reshape(shape)
     if beyond.any():

@@ -10,6 +10,7 @@ from migraphx.errors import Error
 from migraphx.types import type_t
 
 from .nn import add_bias, spatial
+from .reduce import squeeze_axes
 from .registry import onnx_op
 
 CUBIC = -0.75  # the coefficient of GridSample's cubic kernel
@@ -117,7 +118,7 @@ def _last(m, x):
 
 def _part(m, x, axis: int, k: int):
     picked = m.add("slice", x, axes=[axis], starts=[k], ends=[k + 1])
-    return m.add("squeeze", picked, axes=[axis])
+    return squeeze_axes(m, picked, [axis])
 
 
 @onnx_op("GridSample")

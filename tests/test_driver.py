@@ -11,7 +11,8 @@ import pytest
 import migraphx
 from migraphx.driver import main
 from migraphx.driver.demo import DATA, batches, card
-from migraphx.driver.options import UsageError, input_dims
+from migraphx.driver.options import UsageError
+from migraphx.driver.sizes import input_dims
 
 ROOT = Path(__file__).parent.parent
 DIGITS = str(DATA / "digits.onnx")
@@ -106,7 +107,7 @@ def test_run_prints_shapes_and_times(capsys, options, size):
     assert main(["run", DIGITS, *options, "-n", "1"]) == 0
     text = capsys.readouterr().out
     assert f"image: float_type, {{{size}, 1, 8, 8}}" in text
-    assert f"output 0: float_type, {{{size}, 10}}, {{10, 1}}" in text
+    assert f"0: float_type, {{{size}, 10}}, {{10, 1}}" in text
     assert "median" not in text
 
 
@@ -123,8 +124,8 @@ def test_input_dim_takes_several_inputs():
     ("words", "code", "text"),
     [
         (["run", "nowhere.onnx"], 1, "nowhere.onnx"),
-        (["run", str(ROOT / "README.md")], 1, "not an ONNX model"),
-        (["run"], 2, "give a FILE.onnx, or --demo"),
+        (["run", str(ROOT / "README.md")], 1, "is not an ONNX model, a TensorFlow"),
+        (["run"], 2, "give a FILE, or --demo"),
         (["run", "--demo", DIGITS], 2, "leave out FILE"),
         (["run", "--demo", "--bach", "3"], 2, "--bach"),
         (["run", DIGITS, "--cpu", "--ref"], 2, "not allowed with"),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from importlib import import_module
 
 from ..errors import Error
-from .options import UsageError, parser
+from .console import log
+from .options import UsageError
+from .parser import parse_words, parser
 
 USAGE, FAILURE, INTERRUPTED = 2, 1, 130
 
@@ -29,19 +33,33 @@ def main(argv=None) -> int:
         parser().print_help()
         return USAGE
     try:
-        options = parser().parse_args(words)
-        options.command(options)
-    except UsageError as error:
-        return _failed(error, USAGE)
-    except (Error, OSError) as error:
-        return _failed(error, FAILURE)
+        options = parse_words(words)
+        with log.writing(options.log_level, options.log_file):
+            code = _function(options.function)(options)
+            sys.stdout.flush()
+            return int(code or 0)
     except SystemExit as done:  # --help and --version
         return int(done.code or 0)
     except KeyboardInterrupt:
         return INTERRUPTED
-    return 0
+    except BrokenPipeError:  # whoever reads our output, `head` say, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if "--debug" in words:
+            raise
+        return _failed(error)
 
 
-def _failed(error: Exception, code: int) -> int:
-    print("migraphx-driver: error:", " ".join(str(error).split()), file=sys.stderr)
-    return code
+def _function(place: str):
+    module, name = place.split(":")
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def _failed(error: Exception) -> int:
+    notes = "; ".join(getattr(error, "__notes__", ()))
+    text = f"{error} ({notes})" if notes else str(error)
+    if not isinstance(error, (UsageError, Error, OSError)):
+        text = f"{type(error).__name__}: {text or 'no further word'}; --debug shows where"
+    print("migraphx-driver: error:", " ".join(text.split()), file=sys.stderr)
+    return USAGE if isinstance(error, UsageError) else FAILURE

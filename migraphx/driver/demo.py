@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
 
-from .run import Times, parse, start, timed_runs
+from .. import api
+from .compiling import Times, choose_target, compile_program, place
+from .timing import timed_runs
 
 DATA = Path(__file__).parents[1] / "data"
 SHADES = " .:-=+*#%@"
@@ -19,12 +22,19 @@ def demo(options) -> None:
     with np.load(DATA / "digits.npz") as file:
         images, labels = file["images"].astype(np.float32), file["labels"]
     times = Times()
-    target = start(options, times)
+    begin = time.perf_counter()
+    target = choose_target(options)
+    times.place = place(target)
+    times.start = time.perf_counter() - begin
+    print(times.place)
     batch = options.batch or len(images)
-    program = parse(DATA / "digits.onnx", target, options, times, default_dim_value=batch)
+    begin = time.perf_counter()
+    program = api.parse_onnx(DATA / "digits.onnx", default_dim_value=batch)
+    times.parse = time.perf_counter() - begin
+    compile_program(program, target, options, times)
     parts = []
     for part in batches(images, batch):
-        (result,) = timed_runs(program, {"image": part}, options.iterations, times)
+        (result,) = timed_runs(program, {"image": part}, options.iterations, times.runs)
         parts.append(result.numpy())
     probabilities = np.concatenate(parts)[: len(images)]
     report(images, labels, probabilities)

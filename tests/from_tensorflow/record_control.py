@@ -1,0 +1,104 @@
+"""The recorded cases of control flow; see `record.py`."""
+
+import numpy as np
+import tensorflow as tf
+from record import Case, add, frozen_case, graph_case, lean
+
+
+def cases():
+    """Notes all cases."""
+    x = np.float32([[1, 2, 3], [4, 5, 6]])
+    for flag in (True, False):
+        frozen_case(
+            f"If_{flag}",
+            lambda x, c: tf.cond(
+                c, lambda: tf.matmul(x, x, transpose_b=True), lambda: tf.zeros([2, 2]) - 1.0
+            ),
+            {"x": x, "c": np.bool_(flag)},
+        )
+    frozen_case(
+        "If_number",
+        lambda x: tf.cond(tf.reduce_sum(x) > 20, lambda: [x + 1, x * 2], lambda: [x - 1, x / 2]),
+        {"x": x},
+    )
+    frozen_case("If_nested", nested, {"x": x, "k": np.int32(2)})
+    frozen_case("While_count", lambda x: count(x, 5), {"x": x})
+    frozen_case(
+        "While_data",
+        lambda x: tf.while_loop(lambda v: tf.reduce_sum(v) < 100, lambda v: [v * 1.5], [x])[0],
+        {"x": x},
+    )
+    frozen_case("While_never", lambda x: count(x, 0), {"x": x})
+    frozen_case("While_collatz", collatz, {"n": np.int32(27)})
+    frozen_case("While_rows", rows, {"x": x})
+    frozen_case(
+        "While_in_if",
+        lambda x, c: tf.cond(c, lambda: count(x, 3), lambda: x),
+        {"x": x, "c": np.bool_(True)},
+    )
+    frozen_case("call", called, {"x": x})
+    frozen_case("call_twice", lambda x: scaled(scaled(x, 2.0), 3.0), {"x": x})
+    for flag in (True, False):
+        switch_case(f"Switch_{flag}", flag)
+    graph_case("control_inputs", control_inputs, {"x": x})
+
+
+def nested(x, k):
+    def inner():
+        return tf.cond(k > 1, lambda: x * 10, lambda: x * 100)
+
+    return tf.cond(k > 0, inner, lambda: x)
+
+
+def count(x, times):
+    w = tf.constant(np.eye(3, dtype=np.float32) * 1.1)
+    return tf.while_loop(
+        lambda i, v: i < times, lambda i, v: [i + 1, tf.matmul(v, w)], [tf.constant(0), x]
+    )[1]
+
+
+def collatz(n):
+    def step(n, k):
+        return [tf.where(n % 2 == 0, n // 2, 3 * n + 1), k + 1]
+
+    return tf.while_loop(lambda n, k: n > 1, step, [n, tf.constant(0)])
+
+
+def rows(x):
+    """Reads one column after another by the number of the iteration."""
+
+    def step(i, total):
+        return [i + 1, total * 2 + x[:, i] + tf.slice(x, [0, i], [2, 1])[:, 0]]
+
+    return tf.while_loop(lambda i, t: i < 3, step, [tf.constant(0), tf.zeros(2)])[1]
+
+
+@tf.function
+def scaled(x, by):
+    top = tf.nn.top_k(x, 2)
+    return top.values * by + tf.cast(top.indices, tf.float32)
+
+
+def called(x):
+    return scaled(x, 2.0)
+
+
+def switch_case(name, flag):
+    """A dropout of TensorFlow 1, frozen with its flag: dead nodes are on the other side."""
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [2, 3], name="x")
+        switched = tf.raw_ops.Switch(data=x, pred=flag)
+        on = tf.raw_ops.Mul(x=switched.output_true, y=2.0)
+        off = tf.raw_ops.Add(x=switched.output_false, y=1.0)
+        merged = tf.raw_ops.Merge(inputs=[off, on])
+        out = tf.identity(merged.output, name="out")
+        index = tf.identity(merged.value_index, name="index")
+    inputs = {"x": np.float32([[1, 2, 3], [4, 5, 6]])}
+    add(Case(name, lean(graph.as_graph_def()), inputs, [out.op.name, index.op.name]))
+
+
+def control_inputs(x):
+    check = tf.debugging.Assert(tf.reduce_all(x > 0), [x])
+    with tf.control_dependencies([check, tf.no_op()]):
+        return tf.identity(x * 2)

@@ -57,7 +57,8 @@ def _function(place: str):
 
 
 def _failed(error: Exception) -> int:
-    notes = "; ".join(getattr(error, "__notes__", ()))
+    # JAX adds a paragraph about its own traces, which a line has no room for.
+    notes = "; ".join(n for n in getattr(error, "__notes__", ()) if "\n" not in n.strip())
     text = f"{error} ({notes})" if notes else str(error)
     if not isinstance(error, (UsageError, Error, OSError)):
         text = f"{type(error).__name__}: {text or 'no further word'}; --debug shows where"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from contextlib import contextmanager, suppress
+import warnings
+from contextlib import ExitStack, contextmanager, suppress
 
 from .options import LEVELS
 
@@ -26,13 +27,17 @@ class Log:
         before = self.level, self.file
         self.level = level
         try:
-            if filename is None:
+            with ExitStack() as stack:
+                if filename is not None:
+                    self.file = stack.enter_context(open(filename, "a", encoding="utf-8"))
+                stack.enter_context(warnings.catch_warnings())
+                warnings.showwarning = self._python_warning
                 yield
-            else:
-                with open(filename, "a", encoding="utf-8") as self.file:
-                    yield
         finally:
             self.level, self.file = before
+
+    def _python_warning(self, message, *_args, **_more) -> None:
+        self.warn(str(message))
 
     def warn(self, text: str) -> None:
         """Something the user should know."""
@@ -139,12 +144,14 @@ def plain_table(title: str, headings: tuple, rows: list) -> str:
 def _rich_table(title: str, headings: tuple, rows: list) -> None:
     from rich import box
     from rich.console import Console
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
-                  header_style="bold cyan",
-                  show_header=any(h.strip(">") for h in headings))  # fmt: skip
+    shown = any(h.strip(">") for h in headings)
+    drawn = Table(box=box.SIMPLE_HEAD if shown else None, header_style="bold cyan",
+                  show_header=shown, show_edge=False, pad_edge=False,
+                  padding=(0, 1, 0, 0))  # fmt: skip
     for heading in headings:
         right = heading.startswith(">")
         drawn.add_column(
@@ -155,7 +162,9 @@ def _rich_table(title: str, headings: tuple, rows: list) -> None:
         )
     for row in rows:
         drawn.add_row(*map(Text, row))
-    Console().print(drawn)
+    console = Console()
+    console.print(Text(title, style="bold"))
+    console.print(Padding(drawn, (0, 0, 1, 2), expand=False))
 
 
 # -- numbers ---------------------------------------------------------------------------------------

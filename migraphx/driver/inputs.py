@@ -61,8 +61,8 @@ def concrete_shapes(shapes: dict, asked: dict, batch: int | None, loaded: dict) 
             _check_sizes(name, shape, given[name])
             _learn(shape, given[name], symbols)
     return {
-        name: shape if not shape.dynamic() else shape.standard_of(
-            given[name] if name in given else _pick(name, shape, batch, symbols)
+        name: shape if not shape.dynamic() else Shape.make(
+            shape.type(), given[name] if name in given else _pick(name, shape, batch, symbols)
         )
         for name, shape in shapes.items()
     }  # fmt: skip

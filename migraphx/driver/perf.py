@@ -15,7 +15,7 @@ from .console import amount, log, milliseconds, progress, table
 from .operators import by_operator, measure
 from .options import UsageError
 from .rival import OnnxRuntime, largest_difference
-from .timing import run_once
+from .timing import explaining, run_once
 from .xla import memory, work
 
 PERCENTILES = (50, 90, 95, 99)
@@ -62,7 +62,8 @@ def _rival_file(options) -> str | None:
 def measured(ready: Ready, rival: OnnxRuntime | None, options) -> dict:
     """Everything that is reported, as a tree for JSON."""
     begin = time.perf_counter()
-    results = run_once(ready.program, ready.inputs)
+    with explaining(ready, options):
+        results = run_once(ready.program, ready.inputs)
     first = time.perf_counter() - begin
     works = {OURS: lambda: run_once(ready.program, ready.inputs)}
     if rival is not None:

@@ -6,7 +6,7 @@ from .compiling import Times, prepare
 from .console import progress, table
 from .options import UsageError
 from .results import check_results_file, describe, kind, save_results
-from .timing import timed_runs
+from .timing import explaining, timed_runs
 
 OWN_INPUTS = ("file", "test", "input_dim", "fill0", "fill1", "load_arg", "output")
 
@@ -22,7 +22,7 @@ def run(options) -> None:
         return
     check_results_file(options.output)
     ready = prepare(options)
-    with progress("running"):
+    with progress("running"), explaining(ready, options):
         results = timed_runs(ready.program, ready.inputs, options.iterations, ready.times.runs)
     shapes = ready.program.get_parameter_shapes().items()
     rows = [("input", f"{name}: {shape}", "") for name, shape in shapes]

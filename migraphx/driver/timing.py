@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 
 from ..program import Program
-from .compiling import prepare
+from .compiling import Ready, prepare
 from .console import progress
+
+WHOLE = {f"{sign}int{bits}_type" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
 def time_(options) -> None:
     """The command: the mean time of a run."""
     ready = prepare(options)
-    for _ in range(options.warm_up):
-        run_once(ready.program, ready.inputs)
     seconds = []
-    with progress("running"):
+    with progress("running"), explaining(ready, options):
+        timed_runs(ready.program, ready.inputs, options.warm_up, [])
         timed_runs(ready.program, ready.inputs, options.iterations, seconds)
     print(f"Total time: {sum(seconds) / len(seconds) * 1e3:.6g} ms")
 
@@ -28,6 +30,21 @@ def timed_runs(program: Program, inputs: dict, count: int, seconds: list) -> lis
         results = run_once(program, inputs)
         seconds.append(time.perf_counter() - begin)
     return results
+
+
+@contextmanager
+def explaining(ready: Ready, options):
+    """Adds to an error of a run that random whole numbers may be what it stumbles on."""
+    try:
+        yield
+    except Exception as error:
+        given = {*options.fill0, *options.fill1, *options.load_arg}
+        names = [n for n, s in ready.program.get_parameter_shapes().items()
+                 if s.type_string() in WHOLE and not given & {n, f"@{n}"}]  # fmt: skip
+        if names:
+            error.add_note(f"the inputs {', '.join(names)} are random numbers; "
+                           "--fill0, --fill1 and --load-arg give others")  # fmt: skip
+        raise
 
 
 def run_once(program: Program, inputs: dict) -> list:

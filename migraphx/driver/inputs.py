@@ -86,22 +86,24 @@ def _learn(shape: Shape, dims: tuple, symbols: dict) -> None:
 
 
 def _pick(name: str, shape: Shape, batch: int | None, symbols: dict) -> tuple:
+    """Sizes for a dynamic shape; `batch` is that of its first axis."""
     if shape.dims is None:
         raise Error(f"input {name!r} has no sizes; load it from a file with --load-arg")
-    return tuple(_pick_one(name, d, batch, symbols) for d in shape.dims)
+    batches = (batch, *[None] * (len(shape.dims) - 1))
+    return tuple(_pick_one(name, d, b, symbols) for d, b in zip(shape.dims, batches))
 
 
 def _pick_one(name: str, dim, batch: int | None, symbols: dict) -> int:
     if not isinstance(dim, Dim) or dim.is_fixed():
         return dim.min if isinstance(dim, Dim) else dim
-    wanted = dim.min if batch is None else batch
+    if batch is not None and not dim.min <= batch <= dim.max:
+        raise Error(f"input {name!r}: --batch {batch} is not in {dim}")
     if not dim.is_symbolic():
-        if not dim.min <= wanted <= dim.max:
-            raise Error(f"input {name!r}: --batch {batch} is not in {dim}")
-        return wanted
+        return dim.min if batch is None else batch
+    if batch is not None:
+        symbols.update(dim.expr.solve(batch, symbols) or {})
     for symbol in dim.expr.symbols():
-        low, high = symbol.interval()
-        symbols.setdefault(symbol.name, low if batch is None else min(max(batch, low), high))
+        symbols.setdefault(symbol.name, symbol.interval()[0])
     return int(dim.expr.evaluate(symbols))
 
 

@@ -91,6 +91,17 @@ class Loop(Op, name="loop", inputs=(2, None), bodies=1):
         return row.standard_of((self.max_iterations, *row.dims))
 
 
+class OnnxGradient(Op, name="onnx::gradient", inputs=(1, None), bodies=1, own=True):
+    """Derivatives of the sum of a module's result by its first `count` parameters, a tuple."""
+
+    count: int = 1
+
+    def rule(self, *xs, mods):
+        if not 1 <= self.count <= len(xs):
+            self.fail(f"count {self.count} does not fit {len(xs)} inputs")
+        return Shape.tuple_of(x.standard_of(x.dims) for x in xs[: self.count])
+
+
 class OnnxLoop(Loop, name="onnx::loop", own=True):
     """A loop as ONNX means it: scan outputs have exactly as many rows as iterations were run.
 

@@ -30,6 +30,7 @@ FAMILIES = (
     "ml_svm",
     "ml_trees",
     "nn",
+    "pooling",
     "qlinear",
     "quant",
     "quant_weights",

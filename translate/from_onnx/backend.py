@@ -8,6 +8,7 @@ from onnx.backend.base import Backend as OnnxBackend
 from onnx.backend.base import BackendRep, Device, DeviceType
 
 from migraphx.argument import Argument
+from migraphx.dims import UNBOUNDED, Dim
 from migraphx.program import Program
 from migraphx.target import get_target
 
@@ -41,7 +42,7 @@ def as_declared(result, kind):
         parts = result.parts if isinstance(result, Argument) else result
         if kind.sequence_type.elem_type.HasField("map_type"):
             return list(parts)
-        return [as_declared(p, kind.sequence_type.elem_type) for p in parts]
+        return [as_declared(p, onnx.TypeProto()) for p in parts]  # each has its own rank
     if kind.HasField("map_type"):
         return result
     array = np.asarray(result)
@@ -63,7 +64,8 @@ class Backend(OnnxBackend):
 
     @classmethod
     def prepare(cls, model, device="CPU", **kwargs) -> Prepared:
-        """Parses and compiles a model."""
+        """Parses and compiles a model; the sizes that it leaves open stay open."""
+        kwargs.setdefault("default_dyn_dim_value", Dim(0, UNBOUNDED))
         program = parse_buffer(model.SerializeToString(), **kwargs)
         target = "ref" if Device(device).type == DeviceType.CPU else "gpu"
         program.compile(get_target(target))

@@ -37,13 +37,16 @@ def depth_to_space(m, x, *, blocksize, mode="DCR"):
 
 
 @onnx_op("SpaceToDepth")
-def space_to_depth(m, x, *, blocksize):
+def space_to_depth(m, x, *, blocksize, mode="DCR"):
     n, c, h, w = _blocks(m, x, blocksize)
+    if mode not in ("DCR", "CRD"):
+        raise Error(f"mode {mode!r} is neither DCR nor CRD")
     b = blocksize
     if any(not isinstance(d, Dim) and d % b for d in (h, w)):
         raise Error(f"height {h} and width {w} must be multiples of blocksize {b}")
     split = m.reshape(x, [n, c, h // b, b, w // b, b])
-    moved = m.add("transpose", split, permutation=[0, 3, 5, 1, 2, 4])
+    order = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
+    moved = m.add("transpose", split, permutation=order)
     return m.reshape(moved, [n, c * b * b, h // b, w // b])
 
 

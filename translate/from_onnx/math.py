@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from migraphx.errors import Error
-from migraphx.types import FLOATS, INTEGERS, limits, type_t
+from migraphx.types import FLOATS, INTEGERS, dtype_of, limits, type_t
 
 from .registry import onnx_op
 from .tensors import element_type
@@ -142,8 +142,6 @@ def power(m, x, y, *, axis=None, broadcast=0):
 
 @onnx_op("Mod")
 def modulo(m, x, y, *, fmod=0):
-    if not fmod and m.type(x) in FLOATS:
-        raise Error("floating point inputs need fmod=1")
     return m.common("fmod" if fmod else "mod", x, y)
 
 
@@ -166,23 +164,49 @@ def bitwise_not(m, x):
 
 @onnx_op("BitShift")
 def bit_shift(m, x, y, *, direction):
-    """Multiplies or divides by powers of two; shifts of the width or more give 0."""
+    """Shifts by multiplying with or dividing by powers of two.
+
+    To the right, signed numbers keep their sign; bits that leave are lost. A shift by the width
+    or more, or by a negative number, leaves nothing but the sign.
+    """
     if direction not in ("LEFT", "RIGHT"):
         raise Error(f"direction {direction!r} is neither LEFT nor RIGHT")
     kind = m.type(x)
-    wide = m.convert(x, type_t.uint64_type)
-    steps = m.convert(y, type_t.uint64_type)
-    two = m.lit(np.array(2), type_t.uint64_type)
-    factor = m.common("pow", two, steps)
-    result = m.common("mul" if direction == "LEFT" else "div", wide, factor)
-    bits = m.lit(np.array(64), type_t.uint64_type)
-    gone = m.add("not", _compare(m, "less", steps, bits))
-    zero = m.lit(np.array(0), type_t.uint64_type)
-    result = where_common(m, gone, zero, result)
-    if direction == "LEFT" and kind != type_t.uint64_type:
-        _, high = limits(kind)  # conversion saturates, ONNX drops the bits that leave
-        result = m.common("bitwise_and", result, m.lit(np.array(high), type_t.uint64_type))
-    return m.convert(result, kind)
+    if kind not in INTEGERS:
+        raise Error(f"a tensor of whole numbers is needed, got {kind.name}")
+    signed, width = limits(kind)[0] < 0, dtype_of(kind).itemsize * 8
+    wide = type_t.int64_type if signed else type_t.uint64_type
+    x, steps = m.convert(x, wide), m.convert(y, wide)
+
+    def number(value):
+        return m.lit(np.array(value), wide)
+
+    gone = m.add("not", _compare(m, "less", steps, number(width)))
+    if signed:
+        gone = m.add("logical_or", gone, _compare(m, "less", steps, number(0)))
+    steps = where_common(m, gone, number(width - 1), steps)
+    half = m.common("div", steps, number(2))  # in two steps: 2^63 is no int64
+    for part in (half, m.add("sub", steps, half)):
+        factor = m.common("pow", number(2), part)
+        if direction == "RIGHT":
+            rest = m.common("mod", x, factor)  # of the factor's sign: rounds towards -infinity
+            x = m.common("div", m.common("sub", x, rest), factor)
+        else:
+            x = m.common("mul", x, factor)
+    if direction == "LEFT" or not signed:
+        x = where_common(m, gone, number(0), x)
+    return m.convert(_wrapped(m, x, signed, width), kind)
+
+
+def _wrapped(m, x, signed: bool, width: int):
+    """The lowest `width` bits of 64, as a number of that width: conversion would saturate."""
+    if width == 64:
+        return x
+    modulus = m.lit(np.array(1 << width), x)
+    if not signed:
+        return m.common("mod", x, modulus)
+    half = m.lit(np.array(1 << (width - 1)), x)
+    return m.common("sub", m.common("mod", m.common("add", x, half), modulus), half)
 
 
 # -- any number of inputs --------------------------------------------------------------------------

@@ -244,9 +244,8 @@ class Scope:
         for wrapper in ("optional_type", "sequence_type"):
             while kind.HasField(wrapper):
                 kind = getattr(kind, wrapper).elem_type
-                if not kind.HasField("tensor_type") or wrapper == "sequence_type":
-                    number = kind.tensor_type.elem_type or 1
-                    return Shape.unknown(element_type(number))
+                if kind.HasField("tensor_type"):  # also of an optional, which may hold nothing
+                    return Shape.unknown(element_type(kind.tensor_type.elem_type or 1))
         if kind.HasField("map_type"):  # a dict when the program runs
             number = kind.map_type.value_type.tensor_type.elem_type
             return Shape.unknown(element_type(number or 1))

@@ -6,7 +6,8 @@ from migraphx.errors import Error
 from migraphx.types import type_t
 
 from .math import where_common
-from .nn import add_bias, average_pool, conv, product
+from .nn import add_bias, conv, product
+from .pooling import average_pool
 from .quant import dequantize, quantize
 from .registry import onnx_op
 

@@ -417,7 +417,7 @@ def tile_1(m, x, tiles: Const, axis: Const):
     return tile(m, x, np.array(counts))
 
 
-PAD_MODES = {"constant": 0, "reflect": 1, "edge": 2, "wrap": 3}
+PAD_MODES = {"constant": 0, "reflect": 1, "edge": 2}  # of `pad`; it knows no "wrap"
 
 
 @onnx_op("Pad", since=11)
@@ -437,8 +437,8 @@ def pad_1(m, x, *, pads=None, paddings=None, value=0.0, mode="constant"):
 def pad_by(m, x, pads, value, axes, mode):
     """Pads at both ends of axes; negative pads cut off."""
     rank = m.rank(x)
-    if mode not in PAD_MODES:
-        raise Error(f"mode {mode!r} is none of {', '.join(PAD_MODES)}")
+    if mode not in (*PAD_MODES, "wrap"):
+        raise Error(f"mode {mode!r} is none of {', '.join(PAD_MODES)}, wrap")
     axes = list(range(rank)) if axes is None else [m.axis(a, rank) for a in axes]
     if len(pads) != 2 * len(axes):
         raise Error(f"{len(pads)} pads for {len(axes)} axes; two for each are needed")
@@ -447,6 +447,8 @@ def pad_by(m, x, pads, value, axes, mode):
         begin[axis], end[axis] = pads[k], pads[k + len(axes)]
     if not any(begin) and not any(end):
         return m.add("identity", x)
+    if mode == "wrap":
+        return wrapped(m, x, begin, end)
     if any(p < 0 for p in begin + end):
         dims = m.static_dims(x)
         chosen = [k for k in range(rank) if begin[k] < 0 or end[k] < 0]
@@ -462,6 +464,19 @@ def pad_by(m, x, pads, value, axes, mode):
         number = float(value) if mode == "constant" else 0.0
         return m.add("pad", x, pads=begin + end, mode=PAD_MODES[mode], value=number)
     return _pad_with(m, x, begin, end, value)
+
+
+def wrapped(m, x, begin, end):
+    """Repeats x in both directions along each axis; negative pads cut off."""
+    dims = m.static_dims(x)
+    for axis, (size, before, after) in enumerate(zip(dims, begin, end, strict=True)):
+        if not before and not after:
+            continue
+        if not size and before + after > 0:
+            raise Error(f"axis {axis} of size 0 has nothing to repeat")
+        places = np.arange(-before, size + after) % max(size, 1)
+        x = m.add("gather", x, m.lit(places.astype(np.int64)), axis=axis)
+    return x
 
 
 def _pads_exactly(value, kind) -> bool:

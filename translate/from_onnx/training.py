@@ -96,3 +96,27 @@ def momentum(m, rate, t, *tensors, alpha, beta, mode, norm_coefficient):
         step = m.common("mul", m.convert(rate, m.type(x)), way)
         results.append((m.common("sub", x, step), velocity))
     return _joined(results)
+
+
+@onnx_op("Gradient", domain=DOMAIN, any_rank=True)
+def gradient(m, *inputs, xs, y, zs=()):
+    """Derivatives of the sum of `y` by the tensors `xs`, where these and `zs` are the inputs."""
+    names = [*xs, *zs]
+    if len(names) != len(inputs):
+        raise Error(f"{len(inputs)} inputs for the {len(names)} names in xs and zs")
+    given = [m.graph.lookup(name, m.node) for name in names]
+    body = m.graph.world.module(f"Gradient_{len(m.module)}")
+    copies = {
+        old: body.add_parameter(name, old.shape()) for name, old in zip(names, given, strict=True)
+    }
+    for ins in m.module.instructions:
+        if ins in copies or copies.keys().isdisjoint(ins.inputs_):
+            continue  # what does not depend on an x is read from outside
+        if any(not copies.keys().isdisjoint(mod.captured()) for mod in ins.mods):
+            raise Error(f"the control flow {ins.op_.op_name} between {y!r} and its inputs")
+        args = [copies.get(i, i) for i in ins.inputs_]
+        copies[ins] = body.add_instruction(ins.op(), args, list(ins.mods))
+    end = m.graph.lookup(y, m.node)
+    body.add_return([copies.get(end, end)])
+    whole = m.add("onnx::gradient", *inputs, mods=[body], count=len(xs))
+    return tuple(m.add("get_tuple_elem", whole, index=k) for k in range(len(xs)))

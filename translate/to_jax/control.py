@@ -444,3 +444,12 @@ def fused_concat(op, xp, *args, bodies):
     whole = jnp.concatenate(pieces, op.axis)
     # The parameter for the concatenation comes first in the order of names.
     return _single(last(*by_name([last], [whole, *rest])[last]))
+
+
+@lower("onnx::gradient", bodies=True, numpy=False)
+def gradient(op, xp, *args, bodies):
+    def total(*by):
+        (result,) = bodies[0](*by, *args[op.count :])
+        return result.sum()
+
+    return jax.grad(total, tuple(range(op.count)))(*map(jnp.asarray, args[: op.count]))

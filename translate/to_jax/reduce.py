@@ -216,7 +216,22 @@ def logsoftmax(op, xp, x):
 def below_zero(xp, x, axis: int):
     """x less its largest element along `axis`; the derivative ignores which one that was."""
     largest = xp.max(x, axis, keepdims=True)
-    return x - (largest if xp is np else lax.stop_gradient(largest))
+    return x - largest if xp is np else _less_largest(x, largest)
+
+
+@jax.custom_jvp
+def _less_largest(x, largest):
+    """x - largest, 0 at the largest for certain.
+
+    Where x is a product, XLA joins product and difference without rounding in between: what is
+    left of a large number is then its rounding error, whose exponential may overflow.
+    """
+    return jnp.where(x >= largest, largest - largest, x - largest)
+
+
+@_less_largest.defjvp
+def _less_largest_jvp(primals, tangents):
+    return _less_largest(*primals), jnp.broadcast_to(tangents[0], primals[0].shape)
 
 
 # -- prefix sums ---------------------------------------------------------------------------------

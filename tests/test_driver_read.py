@@ -327,6 +327,38 @@ def test_lists_of_operators(capsysbinary):
     assert b"Conv\n" in out_of(capsysbinary, "onnx", "--list")
 
 
+def test_tensorflow_graphs_are_read(tmp_path, capsysbinary):
+    graph_pb2 = pytest.importorskip("tensorboard.compat.proto.graph_pb2")
+    from google.protobuf import text_format
+
+    text = """
+        node { name: "x" op: "Placeholder"
+               attr { key: "dtype" value { type: DT_FLOAT } }
+               attr { key: "shape" value { shape { dim { size: -1 } dim { size: 3 } } } } }
+        node { name: "y" op: "Relu" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+    """
+    (tmp_path / "graph.txt").write_text(f"# frozen\n{text}")
+    graph = text_format.Parse(text, graph_pb2.GraphDef())
+    (tmp_path / "graph").write_bytes(graph.SerializeToString())
+    for name in ("graph", "graph.txt"):
+        printed = out_of(capsysbinary, "read", tmp_path / name, "--batch", 4)
+        assert b"relu(x) -> float_type, {4, 3}" in printed
+    words = ["params", tmp_path / "graph", "--input-dim", "@x", 2, 3, "--output-names", "y"]
+    assert out_of(capsysbinary, *words) == b"x: float_type, {2, 3}, {3, 1}\n"
+
+
+def test_tensorflow_graphs_have_fixed_sizes_and_are_frozen(tmp_path, capsys):
+    (tmp_path / "graph.pbtxt").write_text('node { name: "x" op: "Placeholder" }')
+    words = ["read", tmp_path / "graph.pbtxt", "--dim-param", "@n", 3]
+    assert "use --batch and --input-dim" in error_of(capsys, *words)[1]
+    pytest.importorskip("tensorboard.compat.proto.graph_pb2")
+    (tmp_path / "saved_model.pb").write_bytes(b"\x08\x01\x12\x00")
+    for place in (tmp_path, tmp_path / "saved_model.pb"):
+        code, line = error_of(capsys, "read", place)
+        assert code == 1
+        assert "freeze it first" in line
+
+
 def test_lists_of_tensorflow_operators(capsysbinary):
     pytest.importorskip("translate.from_tensorflow")
     assert b"Conv2D\n" in out_of(capsysbinary, "tf", "-l")

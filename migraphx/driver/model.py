@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from .. import api, files
@@ -18,7 +19,7 @@ MODEL_TAGS = {0x08: "ir_version", 0x12: "producer_name", 0x1A: "producer_version
               0x28: "model_version", 0x32: "doc_string", 0x3A: "graph",
               0x42: "opset_import"}  # fmt: skip
 GRAPH_TAGS = {0x0A: "node", 0x22: "versions"}
-TEXT_GRAPH = (b"node", b"versions", b"library")
+TEXT_GRAPH = re.compile(rb"(?:#[^\n]*\n\s*)*(?:node|library|versions?)\s*[:{<]")
 KINDS = "an ONNX model, a TensorFlow GraphDef, a saved program (.mxr) or one in JSON"
 GEMM = 256  # size of the matrices of --test
 
@@ -81,8 +82,10 @@ def load(filename: str, options) -> Program:
 def kind_of(filename: str) -> str:
     """``onnx``, ``tf``, ``msgpack``, ``json`` or ``py``, from what is in the file."""
     path = Path(filename)
+    if path.stem == "saved_model" or (path / "saved_model.pb").exists():
+        return "tf"  # which says how to freeze it
     if path.is_dir():
-        raise Error(f"{filename} is a folder; give a file (a SavedModel has to be frozen first)")
+        raise Error(f"{filename} is a folder; give a file")
     if path.suffix == ".py":
         return "py"
     with open(path, "rb") as file:
@@ -99,7 +102,7 @@ def kind_of_head(head: bytes, suffix: str = "") -> str | None:
     start = head.lstrip()
     if start[:1] in JSON_STARTS:
         return "json"
-    if any(start.startswith(word) and b"{" in start[:40] for word in TEXT_GRAPH):
+    if TEXT_GRAPH.match(start):
         return "tf"
     if not head:
         return None

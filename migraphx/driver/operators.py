@@ -94,6 +94,8 @@ def _symbols(values: dict) -> dict:
     """The values of the symbols in the shapes of the parameters."""
     symbols: dict[str, int] = {}
     for ins, value in values.items():
+        if ins.shape().subs or not ins.shape().dynamic():
+            continue
         for dim, size in zip(ins.shape().dims or (), value.get_shape().lens()):
             if isinstance(dim, Dim) and dim.is_symbolic():
                 symbols.update(dim.expr.solve(size, symbols) or {})

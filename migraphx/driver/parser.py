@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 
 from ..errors import close_matches
 from .commands import COMMANDS, TOP_EXAMPLES, Command
 from .options import GENERAL, REFUSED, REFUSED_COMMANDS, REFUSED_TOP, UsageError
 
 PROGRAM = "migraphx-driver"
+WIDTH = 79
 
 
 class Parser(argparse.ArgumentParser):
@@ -70,7 +72,8 @@ def _add_command(commands, name: str, command: Command) -> None:
     parser = commands.add_parser(
         name,
         help=command.help,
-        description=command.description,
+        usage=f"{PROGRAM} {name} {_operand(command)}[options]",
+        description=textwrap.fill(command.description, WIDTH),
         epilog=_examples(command.examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -91,6 +94,12 @@ def _add_group(parser: Parser, title: str, rows: tuple, exclusive: bool) -> None
         group = group.add_mutually_exclusive_group()
     for words, meaning, keywords in rows:
         group.add_argument(*words, help=meaning, **keywords)
+
+
+def _operand(command: Command) -> str:
+    operands = [keywords["metavar"] for _, rows, _ in command.groups
+                for words, _, keywords in rows if not words[0].startswith("-")]  # fmt: skip
+    return "".join(f"{word} " for word in operands)
 
 
 def _examples(examples: tuple) -> str:

@@ -130,10 +130,11 @@ def operators(ready: Ready, options) -> dict:
             costs = measure(
                 ready.program, ready.target, ready.inputs, ready.program._options, shown
             )
-    except Error as bad:
+    except Exception as bad:  # the rest of the report stands without them
         if options.debug:
             raise
-        log.warn(f"operators are not measured alone: {bad}")
+        why = str(bad) if isinstance(bad, Error) else f"{type(bad).__name__}: {bad}"
+        log.warn(f"operators are not measured alone: {' '.join(why.split())}; --debug shows where")
         return {}
     total = sum(c.seconds for c in costs) or 1.0
     found = {

@@ -111,6 +111,17 @@ def frozen_case(name, function, inputs, **options):
     add(Case(name, graph, inputs, outputs, **options))
 
 
+def function_case(name, function, inputs, **options):
+    """A case from a function traced by TensorFlow 2 as it is: its calls are not written out."""
+    import tensorflow as tf
+
+    specs = [tf.TensorSpec(v.shape, tf.as_dtype(v.dtype), name=k) for k, v in inputs.items()]
+    made = tf.function(function).get_concrete_function(*specs)
+    graph = lean(made.graph.as_graph_def())
+    outputs = [t.name.removesuffix(":0") for t in made.outputs]
+    add(Case(name, graph, inputs, outputs, **options))
+
+
 def lean(graph):
     """The graph without what no reader needs, so that the files stay small."""
     for nodes in [graph.node, *(f.node_def for f in graph.library.function)]:

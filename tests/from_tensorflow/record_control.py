@@ -2,7 +2,7 @@
 
 import numpy as np
 import tensorflow as tf
-from record import Case, add, frozen_case, graph_case, lean
+from record import Case, add, frozen_case, function_case, graph_case, lean
 
 
 def cases():
@@ -36,8 +36,20 @@ def cases():
         lambda x, c: tf.cond(c, lambda: count(x, 3), lambda: x),
         {"x": x, "c": np.bool_(True)},
     )
-    frozen_case("call", called, {"x": x})
-    frozen_case("call_twice", lambda x: scaled(scaled(x, 2.0), 3.0), {"x": x})
+    frozen_case("call_inlined", called, {"x": x})
+    function_case("call", called, {"x": x})
+    function_case("call_twice", lambda x: scaled(scaled(x, 2.0), 3.0), {"x": x})
+    function_case("While", lambda x: count(x, 4), {"x": x})
+    function_case(
+        "Case",
+        lambda x: tf.switch_case(tf.size(x) - 5, [lambda: x, lambda: x * 2, lambda: x * 3]),
+        {"x": x},
+    )
+    frozen_case("TensorArray", squares, {"x": x})
+    frozen_case("TensorArray_gather", picked, {"x": x})
+    frozen_case("map_fn", lambda x: tf.map_fn(lambda r: tf.reduce_sum(r) * r, x), {"x": x})
+    for flag in (True, False):
+        undecided_case(f"Switch_undecided_{flag}", flag)
     for flag in (True, False):
         switch_case(f"Switch_{flag}", flag)
     graph_case("control_inputs", control_inputs, {"x": x})
@@ -96,6 +108,38 @@ def switch_case(name, flag):
         index = tf.identity(merged.value_index, name="index")
     inputs = {"x": np.float32([[1, 2, 3], [4, 5, 6]])}
     add(Case(name, lean(graph.as_graph_def()), inputs, [out.op.name, index.op.name]))
+
+
+def undecided_case(name, flag):
+    """Branches of TensorFlow 1 that an input chooses, one inside another."""
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [2, 3], name="x")
+        c = tf.compat.v1.placeholder(tf.bool, [], name="c")
+        d = tf.compat.v1.placeholder(tf.bool, [], name="d")
+        raw = tf.raw_ops
+        outer = raw.Switch(data=x, pred=c)
+        inner = raw.Switch(data=outer.output_true * 2.0, pred=d)
+        chosen = raw.Merge(inputs=[inner.output_false + 1.0, inner.output_true - 1.0])
+        with tf.control_dependencies([tf.identity(outer.output_false)]):
+            other = tf.ones([2, 3]) * 7.0
+        merged = raw.Merge(inputs=[other, chosen.output])
+        out, index = tf.identity(merged.output + x), tf.identity(merged.value_index)
+    inputs = {"x": np.float32([[1, 2, 3], [4, 5, 6]]), "c": np.bool_(flag), "d": np.bool_(not flag)}
+    add(Case(name, lean(graph.as_graph_def()), inputs, [out.op.name, index.op.name]))
+
+
+def squares(x):
+    def step(i, items):
+        return i + 1, items.write(i, x[:, i] * x[:, i])
+
+    items = tf.TensorArray(tf.float32, 3)
+    return tf.while_loop(lambda i, a: i < 3, step, [tf.constant(0), items])[1].stack()
+
+
+def picked(x):
+    items = tf.TensorArray(tf.float32, 2).unstack(x)
+    return items.gather([1, 0]), items.read(1), items.size()
 
 
 def control_inputs(x):

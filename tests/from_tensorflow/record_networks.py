@@ -32,6 +32,8 @@ def cases():
     network("residual", residual(), {"x": f32(2, 16, 16, 3)})
     network("inception", inception(), {"x": f32(1, 16, 16, 3)})
     network("unet", unet(), {"x": f32(1, 16, 16, 3)})
+    network("lstm", recurrent(layers.LSTM), {"x": f32(2, 5, 6)})
+    network("gru", recurrent(layers.GRU), {"x": f32(2, 5, 6)})
     frozen_case("ssd", ssd, {"x": f32(1, 32, 32, 3)}, stripped=True, tolerance=1e-3)
     frozen_case(
         "bert",
@@ -93,6 +95,13 @@ def unet():
     x = layers.Concatenate()([a, c, d])
     x = layers.LayerNormalization()(layers.PReLU(shared_axes=[1, 2])(x))
     return tf.keras.Model(start, layers.Conv2D(2, 1, activation="sigmoid")(x))
+
+
+def recurrent(layer):
+    """Loops that gather their results in lists, forwards and backwards."""
+    x = start = layers.Input((5, 6))
+    x = layers.Bidirectional(layer(7, return_sequences=True))(x)
+    return tf.keras.Model(start, layers.Dense(3)(layer(5)(x)))
 
 
 def variable(*dims):

@@ -13,10 +13,12 @@ from .registry import HANDLERS, tf_op
 
 # The files of handlers: importing them registers them.
 FAMILIES = (
+    "branches",
     "control",
     "fused",
     "image",
     "index",
+    "lists",
     "math",
     "matmul",
     "nn",

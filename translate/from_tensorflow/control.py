@@ -11,8 +11,9 @@ from migraphx.shape import Shape
 from migraphx.types import type_t
 
 from . import nodes as names
+from .lists import Reserved
 from .registry import tf_op
-from .shared import Const, LoopShape, elements
+from .shared import LoopShape, discard, elements
 
 FOREVER = UNBOUNDED // 2  # iterations
 COUNT = Shape.scalar_of(type_t.int64_type)
@@ -99,6 +100,8 @@ def while_(m, *xs, cond, body):
             f"{len(xs)} values go round, its body gives {len(function.signature.output_arg)}"
         )
     still = unchanged(function)
+    if any(isinstance(x, Reserved) for x in xs):
+        xs = with_shapes(m, body, xs)
     moving = [k for k in range(len(xs)) if k not in still]
 
     def whole(values) -> list:
@@ -120,6 +123,35 @@ def while_(m, *xs, cond, body):
     return [results.get(k, xs[k]) for k in range(len(xs))]
 
 
+def with_shapes(m, body, xs) -> list:
+    """`xs` with tensors for reserved lists, of the shape that the body gives them.
+
+    For that the body is translated once in a module of its own, which is thrown away.
+    """
+    world = m.graph.world
+    names_before, modules = dict(world.module_names), dict(world.program._modules)
+    trial = world.module("trial")
+    given = [
+        trial.add_parameter(f"x{k}", x.shape())
+        if isinstance(x, Instruction) and x.literal is None
+        else x
+        for k, x in enumerate(xs)
+    ]
+    after = m.graph.child(trial).call(body, given)
+    dims = [tuple(a.shape().dims[1:]) if isinstance(a, Instruction) else None for a in after]
+    discard(trial)
+    world.module_names, world.program._modules = names_before, modules
+    return [
+        x.filled(m, d) if isinstance(x, Reserved) and d is not None else x
+        for x, d in zip(xs, dims, strict=True)
+    ]
+
+
+def is_computed(x) -> bool:
+    """True for a value that is neither a reserved list nor a literal."""
+    return isinstance(x, Instruction) and x.literal is None
+
+
 def unchanged(function) -> set:
     """Which results of a loop body are its arguments of the same number."""
     found = {n.name: n for n in function.node_def}
@@ -132,24 +164,3 @@ def unchanged(function) -> set:
         if name == argument.name:
             still.add(k)
     return still
-
-
-# -- Switch and Merge of TensorFlow 1 --------------------------------------------------------------
-
-
-@tf_op("Switch", "RefSwitch", outputs=("output_false", "output_true"))
-def switch(m, x, predicate: Const):
-    """The branch that is not taken is dead, and so is all that reads it."""
-    from .parser import DEAD
-
-    taken = bool(np.asarray(predicate).reshape(-1)[0])
-    return [DEAD, x] if taken else [x, DEAD]
-
-
-@tf_op("Merge", "RefMerge", outputs=("output", "value_index"))
-def merge(m, *xs):
-    """The input that is not dead."""
-    alive = [k for k, x in enumerate(xs) if isinstance(x, Instruction)]
-    if len(alive) != 1:
-        raise Error(f"{len(alive)} of its {len(xs)} inputs have a value; one is needed")
-    return xs[alive[0]], m.lit(np.int32(alive[0]))

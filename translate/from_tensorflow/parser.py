@@ -13,6 +13,7 @@ from migraphx.shape import Shape
 
 from . import nodes as names
 from . import registry
+from .branches import DEAD
 from .builder import TfBuilder, first_order, last_order
 from .nodes import describe
 from .registry import HANDLERS, Handler
@@ -22,13 +23,6 @@ from .tensors import Function, attribute_value, element_type, read_shape
 MAX_DEPTH = 64  # of functions that call each other
 FAULTS = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError,
           AssertionError, ZeroDivisionError)  # fmt: skip
-
-
-class Dead:
-    """The value of a branch that is not taken: the output of a Switch, and all that reads it."""
-
-
-DEAD = Dead()
 
 
 @dataclass

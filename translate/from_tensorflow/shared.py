@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..from_onnx.builder import Builder
 from ..from_onnx.calls import checked
-from ..from_onnx.control import LoopShape, elements
+from ..from_onnx.control import LoopShape, discard, elements
 from ..from_onnx.index import gather, gather_nd, non_zero, unique
 from ..from_onnx.math import cast_to, clip_between, softplus, softsign, where_common
 from ..from_onnx.nn import add_bias, batch_norm_training, conv_transpose, product, window
@@ -47,6 +47,7 @@ __all__ = [
     "conv_transpose",
     "cum_prod",
     "cut",
+    "discard",
     "elements",
     "expand",
     "gather",

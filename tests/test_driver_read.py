@@ -527,3 +527,43 @@ def test_a_closed_pipe_is_no_error():
     run = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert run.stderr == ""
     assert run.stdout.strip() == "abs"
+
+
+TERMINAL = """
+import time
+from migraphx.driver.console import progress, table
+with progress("working"):
+    time.sleep(1.4)
+with progress("in no time"):
+    pass
+table("title", ("name", ">n"), [("a", "1")])
+"""
+
+
+def test_terminals_get_progress_and_colours(tmp_path):
+    pytest.importorskip("pty")
+    import os
+    import pty
+
+    code = tmp_path / "code.py"
+    code.write_text(TERMINAL)
+    terminal, inside = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"}
+    run = subprocess.Popen(
+        [sys.executable, str(code)], stdout=inside, stderr=inside, env=environment
+    )
+    os.close(inside)
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 4096):
+            shown += chunk
+    except OSError:  # the other side has ended
+        pass
+    os.close(terminal)
+    assert run.wait() == 0
+    assert b"working" in shown
+    assert b"in no time" not in shown
+    assert b"\x1b[1mtitle" in shown
+    plain = subprocess.run([sys.executable, str(code)], capture_output=True, check=True)
+    assert plain.stdout == b"title\n  name  n\n  a     1\n"
+    assert plain.stderr == b""

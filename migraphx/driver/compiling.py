@@ -122,7 +122,7 @@ def quantize(program: Program, target: Target, inputs: dict, options, times: Tim
 def compile_program(program: Program, target: Target, options, times: Times) -> None:
     """Compiles a program; one that was saved compiled keeps its options."""
     chosen = {
-        "offload_copy": options.enable_offload_copy or True,
+        "offload_copy": True,  # what --enable-offload-copy asks for is always so
         "fast_math": not options.disable_fast_math,
         "exhaustive_tune": options.exhaustive_tune,
     }

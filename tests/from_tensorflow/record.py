@@ -175,12 +175,14 @@ def main(part=""):
     sys.path.insert(0, str(HERE))
     sys.modules["record"] = sys.modules[__name__]
     import record_control
+    import record_more
     import record_networks
     import record_ops
 
     files = {}
     for module, path in (
         (record_ops, "ops.npz"),
+        (record_more, "more.npz"),
         (record_control, "control.npz"),
         (record_networks, "networks.npz"),
     ):

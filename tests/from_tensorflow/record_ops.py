@@ -44,7 +44,6 @@ def cases():
     spaces()
     images()
     quantised()
-    layouts()
 
 
 def unary():
@@ -425,53 +424,3 @@ def quantised():
             graph_case(f"QuantizeV2_{mode}_{kind.name}", call, {"x": x})
     graph_case("QuantizeAndDequantizeV2", lambda x: tf.quantization.quantize_and_dequantize_v2(x, -1.5, 1.2, range_given=True), {"x": x})
     graph_case("QuantizeAndDequantizeV2_unsigned", lambda x: tf.quantization.quantize_and_dequantize_v2(x, 0.0, 1.2, signed_input=False, range_given=True, round_mode="HALF_UP"), {"x": x})
-
-
-def layouts():
-    """Chains in which the layout of images passes through other operators."""
-    weights, bias = f32(3, 3, 3, 4), f32(4)
-
-    def conv(x):
-        return tf.nn.conv2d(x, weights, 1, "SAME")
-
-    x = {"x": f32(2, 5, 6, 3)}
-    rows = {
-        "bias_relu": lambda x: tf.nn.relu(tf.nn.bias_add(conv(x), bias)),
-        "scale_row": lambda x: conv(x) * f32(6, 4) + f32(5, 1, 1),
-        "residual": lambda x: conv(x) + x[..., :1],
-        "pad": lambda x: tf.pad(conv(x), [[0, 0], [1, 2], [0, 1], [0, 3]]),
-        "mean": lambda x: tf.reduce_mean(conv(x), [1, 2]),
-        "mean_keep": lambda x: tf.reduce_mean(conv(x), [1, 2], keepdims=True),
-        "mean_channels": lambda x: tf.reduce_mean(conv(x), -1),
-        "mean_rows": lambda x: tf.reduce_mean(conv(x), 1),
-        "max_batch": lambda x: tf.reduce_max(conv(x), 0),
-        "concat": lambda x: tf.concat([conv(x), x, tf.ones([2, 5, 6, 1])], -1),
-        "concat_rows": lambda x: tf.concat([conv(x), conv(x)], 1),
-        "split": lambda x: [tf.nn.relu(p) for p in tf.split(conv(x), 2, -1)],
-        "slice": lambda x: conv(x)[:, 1:, ::2, 1:3],
-        "slice_shrink": lambda x: conv(x)[:, 1, :, 0],
-        "flatten": lambda x: tf.reshape(conv(x), [2, -1]),
-        "squeeze": lambda x: tf.squeeze(tf.reduce_max(conv(x), [1, 2], keepdims=True), [1, 2]),
-        "transpose": lambda x: tf.transpose(conv(x), [0, 3, 1, 2]) * 2,
-        "transpose_other": lambda x: tf.transpose(conv(x), [0, 2, 1, 3]),
-        "softmax": lambda x: tf.nn.softmax(conv(x)),
-        "argmax": lambda x: tf.argmax(conv(x), -1),
-        "squeeze_excite": lambda x: conv(x) * tf.sigmoid(tf.reshape(tf.reduce_mean(conv(x), [1, 2]), [2, 1, 1, 4])),
-        "where": lambda x: tf.where(conv(x) > 0, conv(x), 0.1 * conv(x)),
-        "matmul": lambda x: tf.matmul(conv(x), f32(2, 5, 4, 3)),
-        "dense": lambda x: tf.tensordot(conv(x), f32(4, 3), 1),
-        "gather": lambda x: tf.gather(conv(x), [2, 0], axis=3),
-        "unpack": lambda x: tf.unstack(conv(x), axis=3),
-        "cumsum": lambda x: tf.cumsum(conv(x), 3),
-        "tile": lambda x: tf.tile(conv(x), [1, 1, 2, 1]),
-        "mirror": lambda x: tf.pad(conv(x), [[0, 0], [1, 1], [2, 2], [0, 0]], "REFLECT"),
-        "reverse": lambda x: tf.reverse(conv(x), [2]),
-        "expand": lambda x: tf.expand_dims(conv(x), 1),
-        "prelu": lambda x: tf.nn.relu(conv(x)) - f32(1, 1, 4) * tf.nn.relu(-conv(x)),
-        "space": lambda x: tf.nn.space_to_depth(conv(x)[:, :4], 2),
-        "upsample": lambda x: tf.image.resize(conv(x), (10, 12)) + 1.0,
-        "clip": lambda x: tf.clip_by_value(conv(x), -1, 1),
-        "dims": lambda x: tf.reshape(conv(x), tf.concat([tf.shape(x)[:1], [30, 4]], 0)),
-    }
-    for name, call in rows.items():
-        graph_case(f"layout_{name}", call, x)

@@ -29,12 +29,20 @@ def load(path):
     return arrays, notes
 
 
-FILES = {name: load(HERE / f"{name}.npz") for name in ("ops", "control", "networks")}
+FILES = {name: load(HERE / f"{name}.npz") for name in ("ops", "more", "control", "networks")}
 ROWS = [
     pytest.param(file, case, id=case, marks=[pytest.mark.slow] if note.get("slow") else [])
     for file, (_, notes) in FILES.items()
     for case, note in notes.items()
 ]
+
+
+def recorded_graph(file, case):
+    arrays, notes = FILES[file]
+    graph = graph_pb2.GraphDef.FromString(arrays[f"{case}|graph"].tobytes())
+    if notes[case].get("stripped"):
+        weights.restore(graph)
+    return graph
 
 
 def images_first(array):
@@ -49,11 +57,8 @@ def typed(array, kind):
 @pytest.mark.parametrize(("file", "case"), ROWS)
 def test_same_as_tensorflow(file, case, tmp_path):
     arrays, notes = FILES[file][0], FILES[file][1][case]
-    graph = graph_pb2.GraphDef.FromString(arrays[f"{case}|graph"].tobytes())
-    if notes.get("stripped"):
-        weights.restore(graph)
     path = tmp_path / "graph.pb"
-    path.write_bytes(graph.SerializeToString())
+    path.write_bytes(recorded_graph(file, case).SerializeToString())
     program = migraphx.parse_tf(path, output_names=notes["outputs"], **notes.get("parse", {}))
     program.compile(migraphx.get_target("ref"))
     feed = {
@@ -78,3 +83,39 @@ def test_same_as_tensorflow(file, case, tmp_path):
             )  # fmt: skip
         else:
             np.testing.assert_array_equal(have.reshape(want.shape), want)
+
+
+# Operators that no recorded case has; the list may only shrink.
+NOT_RECORDED = {
+    "AccumulateNV2": "TensorFlow has no kernel; as AddN",
+    "Case": "frozen as StatelessCase",
+    "DebugIdentity": "as Identity",
+    "HostConst": "as Const",
+    "Print": "as Identity",
+    "Rank": "TensorFlow folds it while it builds a graph",
+    "RefMerge": "as Merge",
+    "RefSwitch": "as Switch",
+    "StatefulPartitionedCall": "as PartitionedCall",
+    "TopK": "removed from TensorFlow; as TopKV2",
+    "_FusedDepthwiseConv2dNative": "TensorFlow has no kernel for CPUs; as _FusedConv2D",
+}
+
+
+def test_each_operator_is_recorded():
+    seen = set()
+    for file, (_, notes) in FILES.items():
+        for case in notes:
+            graph = recorded_graph(file, case)
+            seen.update(n.op for n in graph.node)
+            seen.update(n.op for f in graph.library.function for n in f.node_def)
+    assert set(migraphx.get_tf_operators()) - seen == set(NOT_RECORDED)
+
+
+@pytest.mark.parametrize("case", ["MobileNetV2", "ResNet50", "InceptionV3", "DenseNet121"])
+def test_no_transposes_in_image_networks(case, tmp_path):
+    path = tmp_path / "graph.pb"
+    path.write_bytes(recorded_graph("networks", case).SerializeToString())
+    program = migraphx.parse_tf(path)
+    names = [ins.name() for ins in program.get_main_module()]
+    assert "convolution" in names
+    assert "transpose" not in names

@@ -13,6 +13,7 @@ from .registry import HANDLERS, tf_op
 
 # The files of handlers: importing them registers them.
 FAMILIES = (
+    "boxes",
     "branches",
     "control",
     "fused",

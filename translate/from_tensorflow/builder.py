@@ -21,6 +21,7 @@ from .shared import Builder, Deferred, cut, squeeze_axes
 
 NEWEST = 10**6  # the opset that borrowed functions see
 IMAGE_RANKS = (4, 5)
+NOT_FOLDED = {"@literal", "@param", "broadcast", "multibroadcast"}  # these would only grow
 
 
 def first_order(rank: int) -> list:
@@ -96,6 +97,8 @@ class TfBuilder(Builder):
         if not isinstance(x, Instruction) or not self.rank(x):
             return x
         missing = rank - self.rank(x)
+        if missing == rank - 1:  # one number per channel
+            return self.shaped(x, [1, self.dims(x)[0], *[1] * (rank - 2)])
         if missing:
             x = self.shaped(x, [1] * missing + list(self.dims(x)))
         return self.permuted(x, first_order(rank))
@@ -113,6 +116,18 @@ class TfBuilder(Builder):
         if x.literal is not None and not any(isinstance(d, Dim) for d in dims):
             return self.lit(x.literal.numpy().reshape([int(d) for d in dims]))
         return self.reshape(x, dims)
+
+    def folded(self, x):
+        """A literal for what is computed from literals alone and is small; else `x` itself.
+
+        Frozen graphs compute the scales of batch normalisation, for example.
+        """
+        if not isinstance(x, Instruction) or x.name() in NOT_FOLDED or x.mods or x.shape().subs:
+            return x
+        if x.shape().dynamic():
+            return x
+        value = self.value(x)
+        return x if value is None or value.dtype == object else self.lit(value, x)
 
     def zeros(self, like: Instruction, dims) -> Instruction:
         """A tensor of zeros in the type of `like`."""

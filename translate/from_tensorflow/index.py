@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from migraphx.errors import Error
-from migraphx.types import type_t
 
 from .registry import tf_op
 from .shared import Const, gather, gather_nd, non_zero, unique, where_common
@@ -106,70 +105,3 @@ def unique_(m, x, axis=None, *, out_idx=INT32):
         raise Error(f"an input of rank {m.rank(x)}; 1 is supported")
     values, _, inverse, _ = unique(m, x, sorted=0)
     return values, m.convert(inverse, element_type(out_idx))
-
-
-# -- boxes -----------------------------------------------------------------------------------------
-
-
-def selected(m, boxes, scores, most, overlap, score=None, exact=True):
-    """Indices of the boxes kept, best first, int32; unless `exact`, 0 behind the last one."""
-    batch = [m.add("unsqueeze", boxes, axes=[0]), m.add("unsqueeze", scores, axes=[0, 1])]
-    limits = [m.convert(most, type_t.int64_type), m.convert(overlap, type_t.float_type)]
-    if score is not None:
-        limits.append(m.convert(score, type_t.float_type))
-    limits = [m.shaped(v, [1]) for v in limits]
-    rows = m.add("nonmaxsuppression", *batch, *limits, use_dyn_output=exact)
-    column = m.add("slice", rows, axes=[1], starts=[2], ends=[3])
-    return m.convert(m.add("squeeze", column, axes=[1]), type_t.int32_type)
-
-
-def count_of(m, indices):
-    """How many entries a vector has, int32, rank 0."""
-    sizes = m.add("dimensions_of", indices, start=0, end=1)
-    return m.convert(m.add("squeeze", sizes, axes=[0]), type_t.int32_type)
-
-
-def filled_up(m, boxes, scores, most, overlap, score):
-    """As many indices as may be selected, zeros behind the last, and how many are."""
-    count = int(m.known(most, "max_output_size").reshape(()))
-    valid = count_of(m, selected(m, boxes, scores, most, overlap, score))
-    indices = selected(m, boxes, scores, most, overlap, score, exact=False)
-    have = m.static_dims(indices)[0]
-    if have > count:
-        indices = m.add("slice", indices, axes=[0], starts=[0], ends=[count])
-    elif have < count:
-        indices = m.add("pad", indices, pads=[0, count - have])
-    return indices, valid
-
-
-@tf_op("NonMaxSuppression")
-def nms_1(m, boxes, scores, most, *, iou_threshold=0.5):
-    return selected(m, boxes, scores, most, m.lit(iou_threshold, type_t.float_type))
-
-
-@tf_op("NonMaxSuppressionV2", "NonMaxSuppressionV3")
-def nms_3(m, boxes, scores, most, overlap, score=None):
-    return selected(m, boxes, scores, most, overlap, score)
-
-
-@tf_op("NonMaxSuppressionV4", outputs=("selected_indices", "valid_outputs"))
-def nms_4(m, boxes, scores, most, overlap, score, *, pad_to_max_output_size=False):
-    if pad_to_max_output_size:
-        return filled_up(m, boxes, scores, most, overlap, score)
-    indices = selected(m, boxes, scores, most, overlap, score)
-    return indices, count_of(m, indices)
-
-
-@tf_op("NonMaxSuppressionV5", outputs=("selected_indices", "selected_scores", "valid_outputs"))
-def nms_5(m, boxes, scores, most, overlap, score, sigma: Const, *, pad_to_max_output_size=False):
-    """Without the softening of scores, that is for a sigma of 0."""
-    if float(sigma.reshape(())):
-        raise Error(f"soft_nms_sigma is {float(sigma.reshape(()))}; only 0 is supported")
-    if not pad_to_max_output_size:
-        indices = selected(m, boxes, scores, most, overlap, score)
-        return indices, m.add("gather", scores, indices, axis=0), count_of(m, indices)
-    indices, valid = filled_up(m, boxes, scores, most, overlap, score)
-    found = m.add("gather", scores, indices, axis=0)
-    places = m.lit(np.arange(m.static_dims(indices)[0], dtype=np.int32))
-    inside = m.compare("less", places, valid)
-    return indices, where_common(m, inside, found, m.lit(0, found)), valid

@@ -193,7 +193,8 @@ class Scope:
             if any(i is DEAD for i in inputs) and node.op != "Merge":
                 self.values[node.name] = [DEAD] * 8
                 return
-            self.values[node.name] = as_list(self.translate(node, inputs))
+            results = as_list(self.translate(node, inputs))
+            self.values[node.name] = [b.folded(r) for r in results]
         except Error as error:
             text = str(error)
             raise Error(

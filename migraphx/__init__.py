@@ -26,6 +26,14 @@ from .graph import Module as module
 from .macros import Macro as macro
 from .ops import Op as op
 from .program import Program as program
+from .quantize import (
+    autocast_fp8,
+    quantize_bf16,
+    quantize_fp8,
+    quantize_fp16,
+    quantize_int4_weights,
+    quantize_int8,
+)
 from .shape import Shape as shape
 from .target import Target as target
 from .target import get_target
@@ -36,6 +44,7 @@ __all__ = [
     "Error",
     "argument",
     "argument_from_pointer",
+    "autocast_fp8",
     "create_argument",
     "dynamic_dimension",
     "fill_argument",
@@ -53,6 +62,11 @@ __all__ = [
     "parse_onnx_buffer",
     "parse_tf",
     "program",
+    "quantize_bf16",
+    "quantize_fp16",
+    "quantize_fp8",
+    "quantize_int4_weights",
+    "quantize_int8",
     "save",
     "save_buffer",
     "shape",

@@ -72,12 +72,6 @@ class Instruction:
         """True for a parameter."""
         return type(self.op_) is Param
 
-    def __eq__(self, other):
-        return self is other
-
-    def __hash__(self):
-        return id(self) >> 4
-
     def __repr__(self):
         return f"<instruction_ref {self.op_.op_name} -> {self._shape}>"
 

@@ -57,6 +57,13 @@ class Dot(Op, name="dot", inputs=2, same_type=True):
         return Shape.make(a.type(), product_dims(self, a, b))
 
 
+class DotWide(Dot, name="dot::wide", own=True):
+    """`dot` of half or bfloat16 with its sums in float32 as they are."""
+
+    def rule(self, a, b):
+        return super().rule(a, b).with_type(type_t.float_type)
+
+
 QUANTISED = (
     type_t.int8_type,
     type_t.uint8_type,

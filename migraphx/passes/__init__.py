@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .rewrite_rnn import rewrite_rnn
+from .widen import widen_half
 
 
 def prepare(program, target: str, options: dict):
@@ -14,4 +15,5 @@ def complete(program):
     """Joins operators that can be computed only together; `program` itself, changed."""
     for module in program.get_modules():
         rewrite_rnn(module)
+        widen_half(module)
     return program

@@ -30,6 +30,11 @@ def dot(op, xp, a, b):
     return product(xp, a, b, dtype)
 
 
+@lower("dot::wide")
+def dot_wide(op, xp, a, b):
+    return product(xp, a, b, FLOAT32)
+
+
 @lower("quant_dot", "ref::quant_dot")
 def quant_dot(op, xp, a, b, *scales):
     """8-bit whole numbers are summed in int32, everything else in float32."""

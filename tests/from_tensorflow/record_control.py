@@ -50,9 +50,31 @@ def cases():
     frozen_case("map_fn", lambda x: tf.map_fn(lambda r: tf.reduce_sum(r) * r, x), {"x": x})
     for flag in (True, False):
         undecided_case(f"Switch_undecided_{flag}", flag)
+    boxes = np.float32([[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 10, 1, 11], [0, 10.1, 1, 11.1]])
+    graph_case(
+        "padded_detections", padded_detections, {"b": boxes, "s": np.float32([0.9, 0.6, 0.95, 0.5])}
+    )
+    graph_case("boolean_mask", lambda x: boolean_mask(x), {"x": x})
     for flag in (True, False):
         switch_case(f"Switch_{flag}", flag)
     graph_case("control_inputs", control_inputs, {"x": x})
+
+
+def padded_detections(b, s):
+    """Filled up to five rows by the number of boxes that are selected."""
+    kept = tf.image.non_max_suppression(b, s, 5, 0.5, 0.3)
+    count = tf.shape(kept)[0]
+    rows = tf.pad(tf.gather(b, kept), [[0, 5 - count], [0, 0]])
+    ranks = tf.range(count) * 2 + kept
+    best = tf.nn.top_k(tf.gather(s, kept), tf.minimum(count, 2)).values
+    tiled = tf.tile(tf.reshape(tf.gather(s, kept), [count, 1]), [1, 2])
+    return rows, ranks, best, tf.reduce_sum(tiled, 0), count, tiled[:1] + tf.fill([count, 2], 1.0)
+
+
+def boolean_mask(x):
+    picked = tf.boolean_mask(x, x > 2.5)
+    stacked = tf.stack([picked, picked * 2], 1)
+    return picked, stacked, tf.shape(stacked), tf.reduce_max(stacked, 0), tf.split(stacked, 2, 1)[1]
 
 
 def nested(x, k):

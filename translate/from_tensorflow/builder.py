@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from migraphx.dims import Dim, fixed
-from migraphx.errors import Error
 from migraphx.graph import Instruction
 from migraphx.types import type_t
 
@@ -32,6 +31,10 @@ def first_order(rank: int) -> list:
 def last_order(rank: int) -> list:
     """Axes of channels-first data in channels-last order."""
     return [0, *range(2, rank), 1]
+
+
+class Unknown(Deferred):
+    """The value of an input is not known yet."""
 
 
 class TfBuilder(Builder):
@@ -124,7 +127,7 @@ class TfBuilder(Builder):
         """
         if not isinstance(x, Instruction) or x.name() in NOT_FOLDED or x.mods or x.shape().subs:
             return x
-        if x.shape().dynamic():
+        if x.shape().dims is None or x.shape().dynamic():
             return x
         value = self.value(x)
         return x if value is None or value.dtype == object else self.lit(value, x)
@@ -148,10 +151,10 @@ class TfBuilder(Builder):
     # -- asking --------------------------------------------------------------------------------
 
     def known(self, x: Instruction, name: str) -> np.ndarray:
-        """The value of an input that must be known."""
-        value = self.value(x)
+        """The value of an input that must be known; one that is not yet defers the node."""
+        value = self.value(x) if isinstance(x, Instruction) else x
         if value is None:
-            raise Error(f"its input {name!r} depends on data; a constant is needed")
+            raise Unknown(f"its input {name!r} depends on data")
         return value
 
     def entries(self, x: Instruction) -> list:
@@ -159,7 +162,7 @@ class TfBuilder(Builder):
 
         Begins and sizes are often packed from a few numbers of which only some are computed.
         """
-        value = self.value(x)
+        value = self.value(x) if isinstance(x, Instruction) else x
         if value is not None:
             return [v if isinstance(v, Dim) else int(v) for v in value.reshape(-1)]
         if x.name() == "concat" and self.rank(x) == 1:

@@ -15,8 +15,9 @@ from . import nodes as names
 from . import registry
 from .branches import DEAD
 from .builder import TfBuilder, first_order, last_order
+from .deferred import can_defer, defer, defer_result, result
 from .nodes import describe
-from .registry import HANDLERS, Handler
+from .registry import HANDLERS, Entries, Handler
 from .shared import Const, Deferred, Sizes, checked
 from .tensors import Function, attribute_value, element_type, read_shape
 
@@ -109,13 +110,11 @@ class World:
         if not isinstance(value, Instruction):
             raise Error(f"parse_tf: the output {target!r} has no value: it is in a branch "
                         "that is not taken")  # fmt: skip
-        if (
-            self.options.is_nhwc
-            and value.shape().dims is not None
-            and scope.builder.rank(value) == 4
-        ):
-            return scope.builder.first(value)
-        return value
+        if not self.options.is_nhwc:
+            return value
+        if value.shape().dims is None:
+            return defer_result(scope.builder, value)
+        return result(scope.builder, value)
 
 
 def called(node, functions) -> set:
@@ -217,10 +216,19 @@ class Scope:
         attributes = self.node_attributes(node)
         if handler is None:
             return self.call(Function(node.op, dict(node.attr)), inputs)
+        try:
+            return self.bound(handler, inputs, attributes)
+        except Deferred:
+            if not can_defer(node.op, inputs):
+                raise
+            return defer(self.builder, node, inputs, attributes)
+
+    def bound(self, handler: Handler, inputs: list, attributes: dict) -> list:
+        """The results of a handler."""
         if not handler.images:
-            return bind(handler, self.builder, inputs, attributes)
-        inputs, rank = self.builder.aligned(inputs)
-        results = as_list(bind(handler, self.builder, inputs, attributes))
+            return as_list(bind(handler, self.builder, inputs, attributes))
+        given, rank = self.builder.aligned(inputs)
+        results = as_list(bind(handler, self.builder, given, attributes))
         return [self.builder.restored(r, rank) for r in results]
 
     def node_attributes(self, node) -> dict:
@@ -307,6 +315,8 @@ def bind(handler: Handler, builder: TfBuilder, inputs: list, attributes: dict):
             if default is inspect.Parameter.empty:
                 raise Error(f"input {k} ({name}) is missing")
             args.append(default)
+        elif kind is Entries:
+            args.append(builder.entries(inputs[k]))
         elif kind in (Const, Sizes):
             args.append(builder.known(inputs[k], name))
         else:

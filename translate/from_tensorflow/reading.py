@@ -80,3 +80,12 @@ def from_text(data: bytes, path):
     except (text_format.ParseError, UnicodeDecodeError) as error:
         raise Error(f"parse_tf: Failed reading tf file: {path}: {error}") from None
     return graph
+
+
+def node_message(text):
+    """The NodeDef in bytes; protobuf's text attributes hand them on as `str`."""
+    messages()
+    from tensorboard.compat.proto import node_def_pb2
+
+    data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+    return node_def_pb2.NodeDef.FromString(data)

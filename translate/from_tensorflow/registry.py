@@ -6,7 +6,8 @@
 
 Positional parameters are inputs (``*xs``: any number), keyword ones are the attributes that
 matter, with TensorFlow's defaults. `m` is the `TfBuilder` of the node. An input annotated `Const`
-arrives as a NumPy array; it must be known while the graph is read. Values have TensorFlow's
+arrives as a NumPy array; if it is not known while the graph is read, the node is translated later
+(`deferred`). Values have TensorFlow's
 layout; for a handler with ``images=True`` all of them come channels-first where one of them
 is stored so, which suits whatever works element by element.
 """
@@ -17,6 +18,12 @@ import inspect
 from dataclasses import dataclass
 
 from .shared import Const, Sizes
+
+RESULT = "_Result"  # the front end's own: no operator of TensorFlow
+
+
+class Entries:
+    """Annotation: the numbers of a vector, ints where they are known, else instructions."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class Handler:
 
 
 HANDLERS: dict[str, Handler] = {}
+KINDS = {"Const": Const, "Sizes": Sizes, "Entries": Entries}
 
 
 def tf_op(*names: str, outputs: tuple = (), images: bool = False):
@@ -57,7 +65,7 @@ def tf_op(*names: str, outputs: tuple = (), images: bool = False):
             elif parameter.kind is parameter.KEYWORD_ONLY:
                 attributes[key] = parameter.default
             else:
-                kind = {"Const": Const, "Sizes": Sizes}.get(str(parameter.annotation))
+                kind = KINDS.get(str(parameter.annotation))
                 inputs.append((key, kind, parameter.default))
         for name in names:
             HANDLERS[name] = Handler(
@@ -70,4 +78,4 @@ def tf_op(*names: str, outputs: tuple = (), images: bool = False):
 
 def names() -> list:
     """All operator names, sorted."""
-    return sorted(HANDLERS)
+    return sorted(HANDLERS.keys() - {RESULT})

@@ -13,7 +13,9 @@ from ..from_onnx.index import gather, gather_nd, non_zero, unique
 from ..from_onnx.math import cast_to, clip_between, softplus, softsign, where_common
 from ..from_onnx.nn import add_bias, batch_norm_training, conv_transpose, product, window
 from ..from_onnx.reduce import cum_prod, reduction, squeeze_axes
-from ..from_onnx.registry import Any, Const, Deferred, Sizes
+from ..from_onnx.registry import HANDLERS as ONNX_HANDLERS
+from ..from_onnx.registry import Const, Deferred, Sizes
+from ..from_onnx.registry import Handler as OnnxHandler
 from ..from_onnx.resize import along, matrix, resize, weights_of
 from ..from_onnx.tensor import (
     constant_of_shape,
@@ -31,11 +33,12 @@ from ..from_onnx.tensor import (
 )
 
 __all__ = [
-    "Any",
+    "ONNX_HANDLERS",
     "Builder",
     "Const",
     "Deferred",
     "LoopShape",
+    "OnnxHandler",
     "Sizes",
     "add_bias",
     "along",

@@ -9,17 +9,16 @@ from migraphx.errors import Error
 from migraphx.types import type_t
 
 from .builder import first_order
-from .registry import tf_op
+from .registry import Entries, tf_op
 from .shared import Const, Deferred, cut, slice_by, squeeze_axes
 
 ALL = 2**31 - 1  # an end beyond any size
 
 
 @tf_op("Slice")
-def slice_(m, x, begin, size):
+def slice_(m, x, starts: Entries, sizes: Entries):
     """A begin that is computed becomes a gather of so many places behind it."""
     rank = m.rank(x)
-    starts, sizes = m.entries(begin), m.entries(size)
     if len(starts) != rank or len(sizes) != rank:
         raise Error(f"{len(starts)} begins and {len(sizes)} sizes for {rank} dimensions")
     axes, first, last = [], [], []
@@ -131,13 +130,12 @@ class Spec:
 
 @tf_op("StridedSlice")
 def strided_slice(
-    m, x, begin, end, strides: Const, *, begin_mask=0, end_mask=0, ellipsis_mask=0,
-    new_axis_mask=0, shrink_axis_mask=0,
+    m, x, starts: Entries, ends: Entries, strides: Const, *, begin_mask=0, end_mask=0,
+    ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0,
 ):  # fmt: skip
     masks = {"begin": begin_mask, "end": end_mask, "ellipsis": ellipsis_mask,
              "new_axis": new_axis_mask, "shrink": shrink_axis_mask}  # fmt: skip
     steps = [int(s) for s in strides.reshape(-1)]
-    starts, ends = m.entries(begin), m.entries(end)
     if not len(starts) == len(ends) == len(steps):
         raise Error(f"{len(starts)} begins, {len(ends)} ends and {len(steps)} strides")
     spec = Spec(starts, ends, steps, m.rank(x), masks)

@@ -37,6 +37,8 @@ from .quantize import (
 from .shape import Shape as shape
 from .target import Target as target
 from .target import get_target
+from .verify import VerifyMode as program_verify_mode
+from .verify import VerifyResult as program_verify_result
 
 __version__ = "0.1.0"
 
@@ -62,6 +64,8 @@ __all__ = [
     "parse_onnx_buffer",
     "parse_tf",
     "program",
+    "program_verify_mode",
+    "program_verify_result",
     "quantize_bf16",
     "quantize_fp16",
     "quantize_fp8",

@@ -19,7 +19,8 @@ MAX_LABEL = 60  # characters of attributes in a node of the picture
 _STYLE = 'style="text-align:left;font-family:monospace;vertical-align:top"'
 
 
-def _table(head, rows, caption: str = "") -> str:
+def table_html(head, rows, caption: str = "") -> str:
+    """A table of HTML; cells are escaped."""
     cells = "".join(f"<th {_STYLE}>{html.escape(h)}</th>" for h in head)
     body = "".join(
         f"<tr>{''.join(f'<td {_STYLE}>{html.escape(str(c))}</td>' for c in row)}</tr>"
@@ -32,12 +33,12 @@ def _table(head, rows, caption: str = "") -> str:
 def shape_html(shape: Shape) -> str:
     """A shape: a row for each axis, or for each part of a tuple."""
     if shape.subs:
-        return _table(("part", "shape"), enumerate(shape.subs), "tuple")
+        return table_html(("part", "shape"), enumerate(shape.subs), "tuple")
     if shape.dims is None:
-        return _table(("type",), [(shape.type_string(),)], "shape of unknown rank")
+        return table_html(("type",), [(shape.type_string(),)], "shape of unknown rank")
     strides = shape._strides or ("",) * len(shape.dims)
     rows = ((axis, *pair) for axis, pair in enumerate(zip(shape.dims, strides, strict=True)))
-    return _table(("axis", "size", "stride"), rows, shape.type_string())
+    return table_html(("axis", "size", "stride"), rows, shape.type_string())
 
 
 def argument_html(arg) -> str:
@@ -45,16 +46,16 @@ def argument_html(arg) -> str:
     shape = arg.get_shape()
     if shape.subs:
         rows = ((i, p.get_shape(), _few(p.numpy())) for i, p in enumerate(arg.parts))
-        return _table(("part", "shape", "values"), rows, "tuple")
+        return table_html(("part", "shape", "values"), rows, "tuple")
     array = arg.numpy()
     caption = f"{shape}{_range_text(array)}"
     if array.ndim == 0 or array.size == 0:
-        return _table(("value",), [(elements_text(array),)], caption)
+        return table_html(("value",), [(elements_text(array),)], caption)
     grid = array.reshape(-1, array.shape[-1])
     rows = [(*map(number_text, row[:MAX_VALUES]), *_rest(row)) for row in grid[:MAX_VALUES]]
     if len(grid) > MAX_VALUES:
         rows.append(("...",))
-    return _table(("",) * max(map(len, rows)), rows, caption)
+    return table_html(("",) * max(map(len, rows)), rows, caption)
 
 
 def _few(array: np.ndarray) -> str:
@@ -92,7 +93,7 @@ def _module_html(module, names: dict) -> str:
     if len(module.instructions) > MAX_ROWS:
         rows.append(("...", f"{len(module.instructions) - MAX_ROWS} more", "", "", ""))
     head = ("output", "operator", "inputs", "shape", "source")
-    return _table(head, rows, f'module "{module.name()}"')
+    return table_html(head, rows, f'module "{module.name()}"')
 
 
 def _label(ins) -> str:

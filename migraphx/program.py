@@ -198,6 +198,48 @@ class Program:
     def _version(self) -> tuple:
         return tuple(m.version for m in self._modules.values())
 
+    def verify(self, target, mode="outputs", params: dict | None = None, **options):
+        """Compares the program on a target with plain mathematics on the CPU.
+
+        Parameters
+        ----------
+        target : target
+            What is verified. The reference computes without fast mathematics, at the highest
+            precision.
+        mode : program_verify_mode
+            ``outputs``, ``per_instruction`` or ``bisect``.
+        params : dict of str to argument
+            Inputs; random ones stand in for those left out. Dynamic parameters must be given.
+        rms_tol, atol, rtol : float
+            Tolerances. A comparison passes when its RMS error is at most `rms_tol`; the others
+            count the elements that differ. By default 0.001, or 0.08 for programs with half or
+            bfloat16 and 0.8 for 8-bit floats.
+        precision : {"fp16", "bf16", "int8", "fp8"}
+            Quantises what runs on the target first; int8 and fp8 calibrate with the inputs.
+        ref_use_double : bool
+            Computes the reference in double, with nothing quantised.
+        compiled_model : program or path
+            What to run on the target instead of this program.
+
+        Returns
+        -------
+        program_verify_result
+            True if all comparisons passed; prints as a report.
+
+        Raises
+        ------
+        Error
+            for an unknown option, mode or parameter, or a dynamic parameter that is not given.
+        """
+        from .verify import verify
+
+        try:
+            return verify(self, target, mode, params, **options)
+        except TypeError as error:
+            if "keyword argument" in str(error):
+                raise Error(f"verify: {str(error).split('() ')[-1]}") from None
+            raise
+
     # -- copies, comparison, text --------------------------------------------------------------
 
     def clone(self) -> Program:

@@ -158,9 +158,7 @@ def quantize_int8(prog: Program, t, calibration=(), ins_names=PRODUCTS) -> None:
         for other names in `ins_names`.
     """
     if isinstance(ins_names, str) or not set(ins_names) or not set(ins_names) <= PRODUCTS:
-        raise Error(
-            f"QUANTIZE_INT8: only support DOT and CONVOLUTION operation, got {ins_names!r}"
-        )
+        raise Error(f"QUANTIZE_INT8: only support DOT and CONVOLUTION operation, got {ins_names!r}")
     _calibrated(prog, t, calibration, type_t.int8_type, set(ins_names), "quantize_int8")
 
 
@@ -270,9 +268,7 @@ def _rounded(main: Module, before: Instruction, x: Instruction, kind: type_t, mo
     limits = ml_dtypes.finfo(dtype)
     scale = np.clip(one / factor, float(limits.eps), float(limits.max))
     zero = main.literal(Argument.of(np.zeros((), dtype_of(kind)), array_shape((), kind)))
-    step = main.literal(
-        Argument.of(np.asarray(scale, dtype), array_shape((), shape.type()))
-    )
+    step = main.literal(Argument.of(np.asarray(scale, dtype), array_shape((), shape.type())))
     step, zero = (_spread(main, before, v, x) for v in (step, zero))
     whole = main.insert(before, "quantizelinear", x, step, zero)
     return main.insert(before, "dequantizelinear", whole, step, zero)

@@ -25,9 +25,9 @@ def propagate_constant(module: Module, kept=KEPT) -> bool:
     """
     constant, wanted = set(), []
     for ins in module.instructions:
-        if ins.literal is not None:
-            constant.add(ins)
-        elif ins.inputs_ and _foldable(ins, kept) and constant.issuperset(ins.inputs_):
+        if ins.literal is not None or (
+            ins.inputs_ and _foldable(ins, kept) and constant.issuperset(ins.inputs_)
+        ):
             constant.add(ins)
     outer = [
         ins
@@ -77,9 +77,7 @@ def _with_strides(value: Argument, ins: Instruction) -> Argument:
     array = value.numpy()
     size = array.dtype.itemsize
     flat = np.empty(shape.element_space(), array.dtype)
-    view = np.lib.stride_tricks.as_strided(
-        flat, array.shape, [s * size for s in shape.strides()]
-    )
+    view = np.lib.stride_tricks.as_strided(flat, array.shape, [s * size for s in shape.strides()])
     view[...] = array
     return Argument.of(view, shape)
 
@@ -128,4 +126,3 @@ def add_spread(module: Module, before: Instruction, core: np.ndarray, like: Inst
         return module.insert(before, "broadcast", literal, axis=wide[0], out_lens=lens)
     literal = module.literal(Argument.of(core, array_shape(core.shape, kind)))
     return module.insert(before, "multibroadcast", literal, out_lens=lens)
-

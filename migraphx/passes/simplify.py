@@ -284,7 +284,9 @@ def _join(module: Module, x: Instruction, group: list) -> None:
     shape = array_shape(joined.shape, kind)
     strides = [ins.inputs_[1].shape()._strides for ins in group]
     if joined.ndim == len(wide):  # an axis of one element that was broadcast stays so
-        kept = [0 if not any(axis) else s for s, *axis in zip(shape._strides, *strides, strict=True)]
+        kept = [
+            0 if not any(axis) else s for s, *axis in zip(shape._strides, *strides, strict=True)
+        ]
         shape = Shape.make(kind, joined.shape, tuple(kept))
     if dot:
         wide[-1] = joined.shape[-1]

@@ -48,7 +48,7 @@ def without_numbers(text):
     return lines
 
 
-LITERAL = re.compile(r"@literal\{([-+.e\d, ]*)\}")
+LITERAL = re.compile(r"@literal\{([-+\d][-+.e\d, ]*)\}")
 # MIGraphX cuts off bits where a float literal becomes half or bfloat16; here it is rounded to the
 # nearest, at most one step away (2^-24 near zero). Scales come from sums, whose order moves the last
 # of the six digits.

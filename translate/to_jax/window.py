@@ -13,6 +13,7 @@ from migraphx.errors import Error
 from migraphx.ops.base import PaddingMode, PoolingMode
 from migraphx.ops.window import same_pads
 
+from .convolve import Window, convolve_last
 from .numeric import BOOL, FLOAT32, int_limits, is_float, is_int, is_small, is_tiny, narrow
 from .registry import context, lower
 
@@ -40,29 +41,28 @@ def computed_in(dtype) -> np.dtype:
     return np.dtype(np.int32) if is_tiny(dtype) or dtype == BOOL else np.dtype(dtype)
 
 
-def convolve(x, w, out, *, stride, pads, dilation, group, lhs_dilation=None):
+def convolve(x, w, out, *, stride, pads, dilation, group, lhs_dilation=()):
     """The convolution of (N, C, …) with (O, C/group, …), summed in `out`.
 
     On CPUs channels stand last while convolving: XLA's kernels there want them so.
     """
     rank = x.ndim - 2
-    letters = "DHW"[-rank:] if rank <= 3 else None
     same = x.dtype == w.dtype == out
     if not same:  # narrow floats and 8-bit numbers: the device may sum them wider itself
         if context().platform == "cpu" or is_tiny(x.dtype):
             x, w = x.astype(out), w.astype(out)
-    options = {
-        "window_strides": stride, "padding": pads, "rhs_dilation": dilation,
-        "lhs_dilation": lhs_dilation, "feature_group_count": group,
-        "precision": context().precision, "preferred_element_type": out,
-    }  # fmt: skip
-    if context().platform == "cpu" and letters is not None:
-        first, last = f"N{letters}C", f"{letters}IO"
+    if context().platform == "cpu" and rank <= 3:
+        window = Window(
+            tuple(stride), tuple(map(tuple, pads)), tuple(dilation), group, tuple(lhs_dilation)
+        )
         x = x.transpose(0, *range(2, x.ndim), 1)
         w = w.transpose(*range(2, w.ndim), 1, 0)
-        result = lax.conv_general_dilated(x, w, dimension_numbers=(first, last, first), **options)
+        result = convolve_last(x, w, window, out)
         return result.transpose(0, result.ndim - 1, *range(1, result.ndim - 1))
-    return lax.conv_general_dilated(x, w, **options)
+    return lax.conv_general_dilated(
+        x, w, stride, pads, lhs_dilation or None, dilation, feature_group_count=group,
+        precision=context().precision, preferred_element_type=out,
+    )  # fmt: skip
 
 
 @lower("convolution", numpy=False)
@@ -128,7 +128,7 @@ def convolution_backwards(op, xp, x, w):
 
 @lower("pooling", numpy=False)
 def pooling(op, xp, x):
-    if op.dyn_global:
+    if op.dyn_global or covers_all(op, x):
         return pool_all(op, x)
     function = {
         PoolingMode.max: max_pool,
@@ -138,9 +138,17 @@ def pooling(op, xp, x):
     return function(op, x, pads_of(op, x, op.lengths, op.dilations))
 
 
+def covers_all(op, x) -> bool:
+    """True if there is one window, of the size of the input."""
+    pads = pads_of(op, x, op.lengths, op.dilations)
+    return tuple(op.lengths) == x.shape[2:] and set(op.dilations) <= {1} and not any(map(any, pads))
+
+
 def pool_all(op, x):
     """One window over the whole spatial extent."""
     axes = tuple(range(2, x.ndim))
+    if op.mode == PoolingMode.average and x.dtype == FLOAT32 and context().platform == "cpu":
+        return mean_as_product(x)
     if op.mode == PoolingMode.max:
         return x.max(axes, keepdims=True, initial=lowest(x.dtype))
     wide = x.astype(wide_type(x.dtype))
@@ -149,6 +157,17 @@ def pool_all(op, x):
         return narrow(jnp, wide.sum(axes, keepdims=True) / count, x.dtype)
     total = power(wide, op.lp_order).sum(axes, keepdims=True)
     return narrow(jnp, root(total, op.lp_order), x.dtype)
+
+
+def mean_as_product(x):
+    """Channels last, a row of ones times the places: XLA's reductions swallow the convolutions
+    before them and run those on one thread.
+    """
+    count = math.prod(x.shape[2:])
+    places = x.transpose(0, *range(2, x.ndim), 1).reshape(x.shape[0], count, x.shape[1])
+    row = jnp.full((1, count), 1 / max(count, 1), x.dtype)
+    mean = jnp.matmul(row, places, precision=context().precision)
+    return mean.transpose(0, 2, 1).reshape(*x.shape[:2], *[1] * (x.ndim - 2))
 
 
 def wide_type(dtype):
@@ -230,29 +249,30 @@ def windows(op, x, pads, neutral, join, reducer):
         reach = op.dilations[k] * (op.lengths[k] - 1) + 1
         need = (places[k] - 1) * op.stride[k] + reach
         grow.append((before, need - x.shape[2 + k] - before))  # a negative end cuts
-    x = lax.pad(
-        x, jnp.asarray(neutral, x.dtype), [(0, 0, 0), (0, 0, 0), *[(a, b, 0) for a, b in grow]]
-    )
+    value, grow = jnp.asarray(neutral, x.dtype), [(a, b, 0) for a, b in grow]
     if context().platform != "cpu":
         return lax.reduce_window(
-            x, jnp.asarray(neutral, x.dtype), reducer, (1, 1, *op.lengths), (1, 1, *op.stride),
-            "VALID", None, (1, 1, *op.dilations),
+            lax.pad(x, value, [(0, 0, 0), (0, 0, 0), *grow]), value, reducer,
+            (1, 1, *op.lengths), (1, 1, *op.stride), "VALID", None, (1, 1, *op.dilations),
         )  # fmt: skip
+    x = x.transpose(0, *range(2, x.ndim), 1)  # channels last, as convolutions on CPUs
+    if any(map(any, grow)):
+        x = lax.optimization_barrier(lax.pad(x, value, [(0, 0, 0), *grow, (0, 0, 0)]))
     for k in reversed(range(len(places))):
-        x = along_axis(op, x, k, places[k], neutral, join, reducer)
-    return x
+        x = along_axis(op, x, k, places[k], value, join, reducer)
+    return x.transpose(0, x.ndim - 1, *range(1, x.ndim - 1))
 
 
 def along_axis(op, x, k: int, places: int, neutral, join, reducer):
     """One axis: shifted slices for short windows, where XLA's reduce_window is slow on CPUs."""
-    axis, length, stride, dilation = 2 + k, op.lengths[k], op.stride[k], op.dilations[k]
+    axis, length, stride, dilation = 1 + k, op.lengths[k], op.stride[k], op.dilations[k]
+    if length == 1 and stride == 1:
+        return x
     if length > SHIFTED_MOST:
         sizes = [1] * x.ndim
         strides, dilations = list(sizes), list(sizes)
         sizes[axis], strides[axis], dilations[axis] = length, stride, dilation
-        return lax.reduce_window(
-            x, jnp.asarray(neutral, x.dtype), reducer, sizes, strides, "VALID", None, dilations
-        )
+        return lax.reduce_window(x, neutral, reducer, sizes, strides, "VALID", None, dilations)
     last = (places - 1) * stride + 1
     parts = (
         lax.slice_in_dim(x, tap * dilation, tap * dilation + last, stride, axis)

@@ -72,6 +72,22 @@ def test_programs_are_those_of_migraphx(name, how):
     np.testing.assert_allclose(literals(text), literals(expected), rtol=rtol, atol=atol)
 
 
+@pytest.mark.parametrize("how", ["fp16", "int8", "fp8"])
+@pytest.mark.parametrize("name", MODELS)
+def test_files_are_those_of_migraphx(name, how, tmp_path):
+    """Operators, attributes, shapes and flags of every node as MIGraphX saves them."""
+    migraphx.save(quantised(name, how), str(tmp_path / "p.json"), format="json")
+    got, want = (
+        [
+            {k: n[k] for k in ("name", "operator", "shape", "normalized")}
+            for n in json.loads(path.read_text())["modules"]["main"]["nodes"]
+            if n["name"] != "@literal"
+        ]
+        for path in (tmp_path / "p.json", PROGRAMS / f"{name}_quantize_{how}.json")
+    )
+    assert got == want
+
+
 @pytest.mark.parametrize("how", ["fp16", "bf16", "int8", "fp8"])
 @pytest.mark.parametrize("name", MODELS)
 def test_results_are_near_those_of_migraphx(name, how):

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..argument import Argument, array_shape
 from ..graph import Instruction, Module
+from ..ops.base import Axes, Axis, Op
 from ..ops.broadcast import Multibroadcast
 from ..shape import Shape
 from ..types import FLOATS, type_t
@@ -27,8 +28,12 @@ def normalize_ops(module: Module) -> None:
     """Counts axes from the front, and writes paddings and bounds out in full."""
     for ins in module.instructions:
         shapes = [i.shape() for i in ins.inputs_]
+        op = ins.op_
         if not ins.mods and all(s.dims is not None or s.subs for s in shapes):
-            ins.op_ = ins.op_.normalized(shapes)
+            ins.op_ = op.normalized(shapes)
+            own = type(op).normalized is not Op.normalized
+            if own or not {Axis, Axes}.isdisjoint(op.kinds.values()):
+                module.program._normalized.add(ins)  # as files note it
     module.touch()
 
 
@@ -60,7 +65,12 @@ def apply_rules(module: Module, rules: dict) -> bool:
 
 def _flatten(module, ins):
     shape = ins.shape()
-    return None if shape.dynamic() else _in_front(module, ins, "reshape", dims=tuple(shape.lens()))
+    if shape.dynamic():
+        return None
+    made = _in_front(module, ins, "reshape", dims=tuple(shape.lens()))
+    if ins in module.program._normalized:
+        module.program._normalized.add(made)
+    return made
 
 
 def _in_front(module, ins, name, *inputs, **attributes):

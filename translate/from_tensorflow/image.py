@@ -9,6 +9,7 @@ from migraphx.types import type_t
 
 from .registry import tf_op
 from .shared import Const, along, matrix, resize, weights_of, where_common
+from .tensors import limited
 
 CURVE_STEPS = 1024  # TensorFlow reads the cubic from a table of so many points
 KEYS_SHARP, KEYS_CATMULL = -0.75, -0.5  # the cubic's parameter, without and with half pixels
@@ -25,11 +26,14 @@ def places(size: int, new: int, align_corners: bool, half: bool, shift: float = 
     return y * scale
 
 
-def target(size) -> list:
-    """The new height and width."""
+def target(size, old=()) -> list:
+    """The new height and width; `old` ones are those for which weights are made."""
     new = [int(s) for s in size.reshape(-1)]
     if len(new) != 2 or min(new) < 1:
         raise Error(f"size {new} is not a height and a width")
+    limited(new[0] * new[1], "an image")
+    for pair in zip(new, old, strict=False):
+        limited(16 * pair[0] * pair[1], "the weights")
     return new
 
 
@@ -59,7 +63,8 @@ def resize_bilinear(m, x, size: Const, *, align_corners=False, half_pixel_center
     x = m.convert(m.first(x), type_t.float_type)
     mode = "align_corners" if align_corners else "asymmetric"
     mode = "half_pixel" if half_pixel_centers else mode
-    sizes = np.array([*m.static_dims(x)[:2], *target(size)])
+    old = m.static_dims(x)
+    sizes = np.array([*old[:2], *target(size, old[2:])])
     return m.last(resize(m, x, None, None, sizes, mode="linear",
                          coordinate_transformation_mode=mode))  # fmt: skip
 
@@ -70,7 +75,7 @@ def resize_bicubic(m, x, size: Const, *, align_corners=False, half_pixel_centers
     x = m.convert(m.first(x), type_t.float_type)
     curve = KEYS_CATMULL if half_pixel_centers else KEYS_SHARP
     weigh = weights_of("cubic", "floor", curve, False)
-    for k, new in enumerate(target(size)):
+    for k, new in enumerate(target(size, m.static_dims(x)[2:])):
         old = m.static_dims(x)[k + 2]
         at = places(old, new, align_corners, half_pixel_centers).astype(np.float64)
         at = np.floor(at) + np.rint((at - np.floor(at)) * CURVE_STEPS) / CURVE_STEPS

@@ -8,7 +8,7 @@ from migraphx.errors import Error
 
 from .registry import tf_op
 from .shared import Const, gather, gather_nd, non_zero, unique, where_common
-from .tensors import INT32, element_type
+from .tensors import INT32, element_type, limited
 
 
 @tf_op("Gather")
@@ -84,7 +84,7 @@ def unsorted_segment_sum(m, x, ids, count: Const):
 @tf_op("OneHot")
 def one_hot(m, indices, depth: Const, on, off, *, axis=-1):
     """Indices outside 0 to depth - 1 give `off` everywhere."""
-    depth, rank = int(depth.reshape(())), m.rank(indices)
+    depth, rank = limited(int(depth.reshape(())), "an axis"), m.rank(indices)
     axis = m.axis(axis, rank + 1)
     places = np.arange(depth).reshape([-1 if k == axis else 1 for k in range(rank + 1)])
     index = m.add("unsqueeze", indices, axes=[axis]) if rank else indices

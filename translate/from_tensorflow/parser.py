@@ -22,6 +22,9 @@ from .shared import Const, Deferred, Sizes, checked
 from .tensors import Function, attribute_value, element_type, read_shape
 
 MAX_DEPTH = 64  # of functions that call each other
+# Operators, besides the element-wise ones, whose inputs all have the type T.
+ONE_TYPE = {"BatchMatMul", "BatchMatMulV2", "BiasAdd", "Conv2D", "Conv3D", "DepthwiseConv2dNative",
+            "Pack"}  # fmt: skip
 FAULTS = (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError,
           AssertionError, ZeroDivisionError)  # fmt: skip
 
@@ -225,6 +228,7 @@ class Scope:
 
     def bound(self, handler: Handler, inputs: list, attributes: dict) -> list:
         """The results of a handler."""
+        check_types(handler, inputs, attributes)
         if not handler.images:
             return as_list(bind(handler, self.builder, inputs, attributes))
         given, rank = self.builder.aligned(inputs)
@@ -305,6 +309,18 @@ def output_shape(node) -> list | None:
     if "_output_shapes" in node.attr and len(node.attr["_output_shapes"].list.shape) == 1:
         return read_shape(node.attr["_output_shapes"].list.shape[0])
     return None
+
+
+def check_types(handler: Handler, inputs: list, attributes: dict) -> None:
+    """Refuses inputs of types that differ from each other, or from what the node says."""
+    if not (handler.images or handler.name in ONE_TYPE) or handler.name == "SelectV2":
+        return
+    kinds = [i.shape().type() for i in inputs if isinstance(i, Instruction)]
+    declared = attributes.get("T")
+    wanted = element_type(declared) if declared and kinds else next(iter(kinds), None)
+    for k, kind in enumerate(kinds):
+        if kind != wanted:
+            raise Error(f"input {k} is of {kind.name}, {wanted.name} is needed")
 
 
 def bind(handler: Handler, builder: TfBuilder, inputs: list, attributes: dict):

@@ -15,6 +15,12 @@ TINY = 1e-37  # keeps divisors from 0
 MODES = ("MIN_COMBINED", "MIN_FIRST", "SCALED")
 
 
+def checked_range(low, high) -> None:
+    """Refuses ranges that hold nothing."""
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and np.all(low < high)):
+        raise Error(f"{np.asarray(low).tolist()} to {np.asarray(high).tolist()} is not a range")
+
+
 def along_axis(m, x, values, axis: int):
     """Numbers for all of x, or one for each entry of an axis, ready to broadcast."""
     values = np.asarray(values, np.float32)
@@ -28,6 +34,7 @@ def dequantize(
     m, x, low: Const, high: Const, *, mode="MIN_COMBINED", narrow_range=False, axis=-1, dtype=FLOAT
 ):
     """The range low to high stands for that of the integer type."""
+    checked_range(low, high)
     least, most = limits(m.type(x))
     value = m.convert(x, type_t.float_type)
     if mode == "SCALED":
@@ -48,6 +55,7 @@ def dequantize(
 
 def fake_quant(m, x, low, high, num_bits: int, narrow_range: bool):
     """Rounds to the levels of a range that is moved so that 0 is one of them."""
+    checked_range(low, high)
     least, most = float(narrow_range), float(2**num_bits - 1)
     low, high = (np.asarray(v, np.float32) for v in (low, high))
     scale = (high - low) / np.float32(most - least)
@@ -87,6 +95,7 @@ def quantize_dequantize(
     """Rounds to the levels of a symmetric range (an unsigned one starts at 0)."""
     if not range_given:
         raise Error("range_given must be true: a range taken from the data is not supported")
+    checked_range(low, high)
     bits = num_bits - signed_input
     most = float(2**bits - 1)
     least = -most - (not narrow_range) if signed_input else 0.0
@@ -111,6 +120,7 @@ def quantize_v2(
     narrow_range=False, axis=-1, ensure_minimum_range=0.01,
 ):  # fmt: skip
     """Integers that stand for the floats between low and high."""
+    checked_range(low, high)
     kind = element_type(T)
     least, most = limits(kind)
     if mode == "SCALED":

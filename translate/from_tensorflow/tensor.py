@@ -24,7 +24,7 @@ from .shared import (
     tile,
     where_common,
 )
-from .tensors import INT32, element_type, read_tensor
+from .tensors import INT32, element_type, limited, read_tensor
 
 # -- inputs and constants --------------------------------------------------------------------------
 
@@ -46,12 +46,16 @@ def fill(m, dims: Sizes, value):
 
 @tf_op("Range")
 def range_(m, start: Const, limit: Const, delta: Const):
+    first, last, step = (float(v.reshape(())) for v in (start, limit, delta))
+    if step:
+        limited(max((last - first) / step, 0), "a range")
     return make_range(m, start, limit, delta)
 
 
 @tf_op("LinSpace")
 def lin_space(m, start: Const, stop: Const, num: Const):
-    values = np.linspace(start.reshape(()), stop.reshape(()), int(num.reshape(())))
+    count = limited(int(num.reshape(())), "its result")
+    values = np.linspace(start.reshape(()), stop.reshape(()), count)
     return m.lit(values.astype(start.dtype))
 
 
@@ -210,6 +214,7 @@ def mirror_pad(m, x, paddings: Const, *, mode):
     dims = m.static_dims(x)
     for axis, (begin, end) in enumerate(paddings.reshape(-1, 2)):
         if begin or end:
+            limited(dims[axis] + int(begin) + int(end), "an axis")
             places = np.pad(np.arange(dims[axis]), (int(begin), int(end)), mode="symmetric")
             x = m.add("gather", x, m.lit(places), axis=axis)
     return x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -37,6 +38,7 @@ OTHER_TYPES = {
     7: "DT_STRING", 8: "DT_COMPLEX64", 18: "DT_COMPLEX128", 20: "DT_RESOURCE", 21: "DT_VARIANT",
 }  # fmt: skip
 FLOAT, INT32, INT64 = 1, 3, 9  # the DataTypes that are defaults of attributes
+MOST = 1 << 28  # elements of an array that a few bytes of a graph may ask for
 REFERENCE = 100  # added to the DataType of a variable's reference
 
 _FROM_NUMPY = {
@@ -76,7 +78,7 @@ def read_tensor(tensor) -> np.ndarray:
     dtype = numpy_type(tensor.dtype)
     if dims is None or any(d < 0 for d in dims):
         raise Error(f"a constant with the shape {dims}")
-    count = int(np.prod(dims, dtype=np.int64))
+    count = math.prod(dims)
     if tensor.tensor_content:
         given = len(tensor.tensor_content)
         if given != count * dtype.itemsize:
@@ -87,6 +89,7 @@ def read_tensor(tensor) -> np.ndarray:
         array = np.frombuffer(tensor.tensor_content, dtype.newbyteorder("<"))
         return array.astype(dtype, copy=False).reshape(dims)
     values = _listed(tensor, dtype)
+    limited(count, f"a constant of shape {dims}")
     if len(values) > count:
         raise Error(f"a constant of shape {dims} has {len(values)} values")
     array = np.zeros(count, dtype)
@@ -94,6 +97,13 @@ def read_tensor(tensor) -> np.ndarray:
     if len(values):
         array[len(values) :] = values[-1]
     return array.reshape(dims)
+
+
+def limited(count, what: str) -> int:
+    """A number of elements, if it is not absurd."""
+    if not 0 <= count <= MOST:
+        raise Error(f"{what} would have {count} elements")
+    return int(count)
 
 
 def _listed(tensor, dtype) -> np.ndarray:

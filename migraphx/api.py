@@ -91,13 +91,21 @@ def parse_tf(
     filename : str or Path
         A GraphDef, ``.pb`` or ``.pbtxt``.
     is_nhwc : bool
-        Whether images lie with the channel last in the graph; programs have it second.
+        Parameters and results of rank 4 are images: they have the channels last in the graph and
+        second in the program. If false, they stay as they are in the graph.
     batch_size : int
         Size for dimensions that the graph leaves open.
     map_input_dims : dict of str to list of int
-        Sizes of single inputs.
+        Sizes of single inputs, as the program's parameter has them (channels second).
     output_names : list of str
-        Nodes whose results are the outputs; by default those that nothing reads.
+        Nodes whose results are the outputs, ``node`` or ``node:1``; by default those that
+        nothing reads. Only what they need is read.
+
+    Raises
+    ------
+    Error
+        if the file cannot be read, is a SavedModel, or a node cannot be translated (the text
+        names it).
     """
     from .target import parse_tf_file
 

@@ -141,6 +141,12 @@ def register(handler: Handler) -> None:
     ]  # fmt: skip
 
 
+def register_all() -> None:
+    """Makes all handlers known, for programs with deferred nodes that were read from a file."""
+    for handler in HANDLERS.values():
+        register(handler)
+
+
 def _translated(handler: Handler, m, inputs, node_def):
     from .parser import bind
     from .reading import node_message

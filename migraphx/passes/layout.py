@@ -45,9 +45,19 @@ def first(rank: int) -> tuple:
 
 def channels_last(module: Module) -> None:
     """relu(convolution(x, w)) -> transpose(relu(transpose(convolution(x, transpose(w')))))"""
+    turn_literals(module)
     if any(ins.op_.op_name in (*CONVOLUTIONS, "convolution_backwards") for ins in module):
         Turning(module).run()
         dead_code_elimination(module)
+
+
+def turn_literals(module: Module) -> None:
+    """transpose(literal) -> literal, so that no weight is turned in each run"""
+    for ins in tuple(module.instructions):
+        source = ins.inputs_[0] if ins.op_.op_name == "transpose" else None
+        if source is not None and source.literal is not None and same_dims(source):
+            order = tuple(ins.op_.permutation)
+            module.replace_instruction(ins, module.literal(turned_literal(source.literal, order)))
 
 
 class Turning:
@@ -171,7 +181,7 @@ class Turning:
         """Literal weights (O, I, kernel…) become (kernel…, I, O), turned back for the lowering."""
         x, w, *rest = ins.inputs_
         rank = w.shape().rank
-        if w.literal is None or w.literal.numpy().shape != w.shape().dims:
+        if w.literal is None or not same_dims(w):
             return
         order = (*range(2, rank), 1, 0)
         literal = self.literal(turned_literal(w.literal, order))
@@ -184,6 +194,12 @@ class Turning:
 def place(axis: int, rank: int) -> int:
     """Where an axis of a tensor stands in its twin."""
     return last(rank).index(axis % rank)
+
+
+def same_dims(literal: Instruction) -> bool:
+    """True if the array of a literal has the dims of the graph, and no element repeats."""
+    shape = literal.shape()
+    return not shape.broadcasted() and literal.literal.numpy().shape == shape.dims
 
 
 _TURNED: dict = {}

@@ -18,6 +18,8 @@ from .registry import context
 # many channels of a group, and terms in one sum.
 SHIFTED_CHANNELS = 8
 SHIFTED_TERMS = 160
+# The same for few input channels without groups, such as the first layer of a network.
+FIRST_TERMS = 32
 SPLIT_GROUPS = 8  # more groups than this take long to compile one by one
 NARROW = 64  # channels below which the depth of a kernel is joined to them
 
@@ -52,6 +54,8 @@ def convolve_last(x, w, window: Window, out):
             return shifted(x.astype(out), w.astype(out), window)
         if group <= SPLIT_GROUPS:
             return by_group(x, w, window, out)
+    if group == 1 and terms <= FIRST_TERMS and max(w.shape[:-2]) > 1 and not spread:
+        return from_planes(x.astype(out), w.astype(out), window)
     if rank == 3 and group == 1 and not spread:
         return by_depth(x, w, window, out)
     return plain(x, w, window, out)
@@ -103,6 +107,22 @@ def shifted(x, w, window: Window):
             weights = w[tap][channel].reshape(group, outer // group)
             total = total + part[..., channel : channel + 1] * weights
     return total.reshape(*total.shape[:-2], outer)
+
+
+def from_planes(x, w, window: Window):
+    """Few input channels: the sum of planes times rows of weights.
+
+    The planes are cut from the channels-first input of the network, where they are contiguous.
+    """
+    total = 0
+    x = x.transpose(0, x.ndim - 1, *range(1, x.ndim - 1))[..., None]
+    planes = x.reshape(-1, *x.shape[2:])
+    inner = w.shape[-2]
+    for tap, part in slices(planes, w, window):
+        part = part.reshape(-1, inner, *part.shape[1:])
+        for channel in range(inner):
+            total = total + part[:, channel] * w[tap][channel]
+    return total
 
 
 def by_group(x, w, window: Window, out):

@@ -134,7 +134,7 @@ class Op(metaclass=OpMeta):
             cls.kinds = {f.name: hints[f.name] for f in dataclasses.fields(cls)}
         if name is not None:
             cls.op_name = name
-            OPS[name] = cls
+            OPS[name] = only_one(f"operator {name}", OPS.get(name), cls)
 
     def __post_init__(self):
         for key, kind in self.kinds.items():
@@ -225,6 +225,19 @@ class Op(metaclass=OpMeta):
     def normal_rank(self, shapes) -> int:
         """The rank that axes count in; the first input's unless an operator adds axes."""
         return shapes[0].rank
+
+
+def only_one(what: str, before, made):
+    """`made`, unless something else is registered as `what`: the later would silently win.
+
+    Running the same definition again (a notebook's cell, a reload) replaces it; functions made
+    by other functions cannot be told apart by their names, so they count as different.
+    """
+    if before is not None:
+        places = [f"{x.__module__}.{x.__qualname__}" for x in (before, made)]
+        if places[0] != places[1] or "<" in places[0]:
+            raise Error(f"{what}: registered twice, by {places[0]} and {places[1]}")
+    return made
 
 
 def define(name: str, base: type, doc: str, **keywords) -> type:

@@ -24,7 +24,9 @@ class Convert(Op, name="convert", inputs=1):
 class Cast(Op, name="onnx::cast", inputs=1, own=True):
     """ONNX's Cast, where it differs from `convert`: integers keep their low bits.
 
-    `saturate` concerns the 8-bit floats alone; `round_mode` (up, down, nearest) fp8e8m0 alone.
+    Floats to integers are cut towards zero; out of range, where ONNX defines nothing, the nearest
+    end is taken and NaN is 0, but 2- and 4-bit integers keep their low bits. `saturate` concerns
+    the 8-bit floats alone; `round_mode` (up, down, nearest) fp8e8m0 alone.
     """
 
     target_type: type_t = type_t.float_type
@@ -34,6 +36,8 @@ class Cast(Op, name="onnx::cast", inputs=1, own=True):
     def rule(self, x):
         if self.round_mode not in ("up", "down", "nearest"):
             self.fail(f"round_mode is up, down or nearest, got {self.round_mode!r}")
+        if type_t.string_type in (x.type(), self.target_type):
+            self.fail("texts are converted by onnx::cast_text")
         return x.with_type(self.target_type)
 
 

@@ -25,22 +25,6 @@ class OnnxNode(Op, name="onnx::node", inputs=(0, None), own=True):
         return shapes[0] if len(shapes) == 1 else Shape.tuple_of(shapes)
 
 
-class OnnxCast(Op, name="onnx::cast", inputs=1, own=True):
-    """Conversion by ONNX's rules.
-
-    Small floats saturate unless `saturate` is off (then they overflow to infinity or NaN);
-    half and bf16 overflow to infinity; integers narrow by dropping high bits; floats to integers
-    are cut towards zero. `round_mode` is for powers of two (float8e8m0): up, down or nearest.
-    """
-
-    target_type: type_t = type_t.float_type
-    saturate: bool = True
-    round_mode: str = "up"
-
-    def rule(self, x):
-        return x.with_type(self.target_type)
-
-
 class OnnxSlice(Op, name="onnx::slice", inputs=1, own=True):
     """`slice` with bounds that may be symbolic sizes, none of them negative."""
 

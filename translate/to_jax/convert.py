@@ -22,10 +22,9 @@ from .numeric import (
     saturate,
     wide_type,
 )
-from .registry import NeedsHost, lower
+from .registry import lower
 
 FLOAT8 = frozenset(dtype_of(kind) for kind in SMALL_FLOATS)
-STRING = type_t.string_type
 E8M0 = dtype_of(type_t.fp8e8m0_type)
 BYTE_SHIFT = np.uint8(4)
 
@@ -44,8 +43,6 @@ def convert(op, xp, x):
 @lower("onnx::cast")
 def cast(op, xp, x):
     """The rules of ONNX's Cast."""
-    if op.target_type == STRING or (x.dtype == OBJECT and holds_text(x)):
-        return cast_text(op, x)
     dtype = dtype_of(op.target_type)
     if x.dtype == OBJECT:
         return sizes_as(dtype, x)
@@ -124,36 +121,6 @@ def sizes_as(dtype, x) -> np.ndarray:
     if not is_int(dtype):
         raise Error(f"convert: symbolic sizes have no value as {dtype}")
     return x
-
-
-def holds_text(x) -> bool:
-    """True for an array of strings."""
-    return x.size > 0 and isinstance(x.flat[0], (str, bytes))
-
-
-def cast_text(op, x) -> np.ndarray:
-    """From or to strings; on the host."""
-    if not isinstance(x, np.ndarray):
-        raise NeedsHost
-    if op.target_type != STRING:
-        numbers = np.array([float(v) for v in x.flat], np.float64).reshape(x.shape)
-        if is_int(dtype_of(op.target_type)):
-            numbers = np.array([int(float(v)) for v in x.flat], np.int64).reshape(x.shape)
-        return numbers.astype(dtype_of(op.target_type))
-    return np.array([text_of(v) for v in x.flat], object).reshape(x.shape)
-
-
-def text_of(value) -> str:
-    """A number as ONNX's Cast writes it."""
-    if isinstance(value, (str, bytes)):
-        return value if isinstance(value, str) else value.decode()
-    if isinstance(value, (bool, np.bool_)):
-        return "1" if value else "0"
-    if isinstance(value, (int, np.integer)):
-        return str(int(value))
-    special = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}
-    text = str(value) if isinstance(value, np.floating) else str(float(value))
-    return special.get(text, text)
 
 
 # -- bits ----------------------------------------------------------------------------------------

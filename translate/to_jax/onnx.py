@@ -5,9 +5,10 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from migraphx.errors import Error
 from migraphx.passes import complete
 from migraphx.target import expand_onnx_node, needed_inputs
-from migraphx.types import FLOATS, INTEGERS, SMALL_FLOATS, dtype_of, from_dtype, limits, type_t
+from migraphx.types import FLOATS, dtype_of, type_t
 
 from .interpret import Cut, run_module
 from .registry import NeedsValue, known, lower
@@ -51,77 +52,6 @@ def det(op, xp, x):
 @lower("onnx::inverse", numpy=False)
 def inverse(op, xp, x):
     return jnp.linalg.inv(x)
-
-
-@lower("onnx::cast")
-def cast(op, xp, x):
-    """ONNX's conversion of numbers; see the operator."""
-    kind, have = op.target_type, from_dtype(x.dtype)
-    target = dtype_of(kind)
-    if kind in SMALL_FLOATS:
-        return to_small_float(xp, x, kind, op.saturate)
-    if kind == type_t.fp8e8m0_type:
-        return to_power_of_two(xp, x, op)
-    if kind == type_t.bool_type:
-        return x.astype(xp.float32) != 0 if have in SMALL_FLOATS or have > 100 else x != 0
-    if have in INTEGERS or have == type_t.bool_type or kind in FLOATS:
-        return x.astype(target)  # integers drop high bits, floats overflow to infinity
-    wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
-    if kind >= 100 and kind not in (type_t.fp4e2m1_type, *(104, 105, 106)):
-        return wrap_small_int(xp, wide, kind)
-    if kind in INTEGERS:
-        return to_integer(xp, wide, kind)
-    return wide.astype(target)
-
-
-def to_integer(xp, x, kind):
-    """Cut towards zero; beyond the range the nearest end, NaN 0."""
-    low, high = limits(kind)
-    target = dtype_of(kind)
-    whole = xp.trunc(xp.where(xp.isnan(x), xp.zeros((), x.dtype), x))
-    # The ends are compared as floats, where the highest 32- and 64-bit integers do not exist.
-    too_high, too_low = whole >= float(high), whole <= float(low)
-    inside = xp.where(too_high | too_low, xp.zeros((), x.dtype), whole).astype(target)
-    ends = xp.where(too_high, np.array(high, target), np.array(low, target))
-    return xp.where(too_high | too_low, ends, inside)
-
-
-def wrap_small_int(xp, x, kind):
-    """Floats to 2- and 4-bit integers: cut towards zero, high bits dropped."""
-    return to_integer(xp, x, type_t.int32_type).astype(np.int8).astype(dtype_of(kind))
-
-
-def to_small_float(xp, x, kind, saturate: bool):
-    """To an 8-bit float: out of range is the largest number, or infinity or NaN if not."""
-    target = dtype_of(kind)
-    wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
-    if not saturate:
-        return wide.astype(target)
-    low, high = limits(kind)
-    held = xp.clip(wide, low, high)  # NaN stays NaN
-    return held.astype(target)
-
-
-def to_power_of_two(xp, x, op):
-    """To float8e8m0, whose numbers are the powers of two from 2**-127 to 2**127."""
-    wide = xp.abs(x.astype(np.float32))
-    mantissa, exponent = xp.frexp(wide)  # wide = mantissa * 2**exponent, mantissa in [0.5, 1)
-    exponent = exponent - 1
-    exact = mantissa == 0.5
-    up = {"up": ~exact, "down": exact & ~exact, "nearest": mantissa >= 0.75}[op.round_mode]
-    exponent = xp.where(up, exponent + 1, exponent)
-    exponent = xp.where(wide == 0, -127, exponent)
-    invalid = xp.isnan(wide) | (xp.isinf(wide) if not op.saturate else xp.isnan(wide))
-    if not op.saturate:
-        invalid = invalid | (exponent > 127)
-    exponent = xp.where(xp.isinf(wide), 127, exponent)
-    bits = xp.clip(exponent, -127, 127) + 127
-    bits = xp.where(invalid, 255, bits).astype(np.uint8)
-    if xp is np:
-        return bits.view(dtype_of(op.target_type))
-    import jax
-
-    return jax.lax.bitcast_convert_type(bits, dtype_of(op.target_type))
 
 
 @lower("onnx::decode_image", host=True)
@@ -173,8 +103,6 @@ def number_to_text(value) -> str:
 
 def text_to_number(text: str, kind):
     """The number that a text says."""
-    from migraphx.errors import Error
-
     try:
         if kind in FLOATS:
             return np.float64(text)

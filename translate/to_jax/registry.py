@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 import jax
 import numpy as np
 
+from migraphx.ops.base import only_one
+
 LOWER: dict[str, Lowering] = {}
 
 
@@ -41,6 +43,8 @@ def lower(*names: str, numpy=True, host=False, bodies=False, each_run=False, sha
 
     def register(function):
         for name in names:
+            before = LOWER.get(name)
+            only_one(f"lowering of {name}", before and before.function, function)
             LOWER[name] = Lowering(function, numpy, host, bodies, each_run, shape)
         return function
 

@@ -6,7 +6,6 @@ ends before it; the host reads that value, and the next stage is traced with it 
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import OrderedDict
 
@@ -22,7 +21,7 @@ from migraphx.shape import Shape
 from migraphx.types import dtype_of, from_dtype
 
 from .device import exact_types, find_device
-from .function import all_modules, is_weight, weights_of
+from .function import is_weight, weights_of
 from .interpret import (
     KNOWN_LIMIT,
     Body,
@@ -35,9 +34,24 @@ from .interpret import (
     run_module,
 )
 from .options import compiler_options
-from .registry import LOWER, Context, using
-
-MAX_STAGES = 512  # compiled stages kept per program, the longest unused go first
+from .registry import Context, using
+from .stage import (
+    MAX_STAGES,
+    Stage,
+    aval,
+    computed_by_numpy,
+    holds_elements,
+    holds_tracer,
+    is_array,
+    keep,
+    literals,
+    reads,
+    signature,
+    signature_of,
+    to_host,
+    used_inputs,
+)
+from .stored import entry_name, from_disk, to_disk
 
 
 def compile_program(program, target, options: dict, eager: bool) -> Executable:
@@ -78,6 +92,7 @@ class Executable:
         self.roots = {}  # module -> OrderedDict of input signature -> Stage
         self.fast = {}  # dims of the inputs -> Stage that is the whole program
         self.weights = None
+        self.digest = self.numbered = None  # of the program, for the cache on disk
         self.aliases = [i for i in self.main.returned() if i.is_param]
 
     # -- the way of a call ---------------------------------------------------------------------
@@ -87,7 +102,7 @@ class Executable:
         if not isinstance(params, dict):
             raise TypeError(f"run: expected a dict of name to value, got {type(params).__name__}")
         arrays = [self.take(params, k, name) for k, name in enumerate(self.names)]
-        key = tuple(a.shape if hasattr(a, "shape") else _signature(a) for a in arrays)
+        key = tuple(a.shape if hasattr(a, "shape") else signature_of(a) for a in arrays)
         stage = self.fast.get(key)
         if stage is not None:
             with exact_types():
@@ -284,6 +299,10 @@ class Executable:
         objects = {i: HostOnly() for i, v in env.items() if i not in known and not is_array(v)}
         avals = [aval(env[i]) for i in inputs]
         ctx = self.context(symbols or {})
+        name = entry_name(self, module, position, inputs, env, known, objects, ctx)
+        stage = from_disk(self, name, env)
+        if stage is not None:
+            return keep(children, key, stage)
         weight_ins = list(self.weights)
         weight_avals = [aval(self.weights[i]) for i in weight_ins]
         part, notes = instructions[position:], {}
@@ -300,6 +319,7 @@ class Executable:
         if needs is not None and needs not in part and needs in env and needs not in known:
             if stop == position:  # nothing to compute: only read the value
                 stage = Stage([], [], [], stop, needs)
+                to_disk(self, name, stage)
                 return keep(children, key, stage)
         if stop < len(instructions):
             later = reads(instructions[stop:], module)
@@ -320,6 +340,7 @@ class Executable:
                 *[aval(self.weights[i]) for i in kept_weights], *[aval(env[i]) for i in kept_inputs]
             )
             stage.compiled = lowered.compile(compiler_options=compiler_options(self, lowered, part))
+        to_disk(self, name, stage)
         return keep(children, key, stage)
 
     def body(self, part, weight_ins, inputs, known, ctx, wanted, notes=None):
@@ -387,20 +408,6 @@ def bind_symbols(names, shapes, arrays) -> dict:
     return found
 
 
-class Stage:
-    """A jitted piece of a module, and how it goes on behind it."""
-
-    __slots__ = ("children", "compiled", "inputs", "known", "last", "needs", "outputs", "places",
-                 "stop", "weight_ins", "weights", "whole")  # fmt: skip
-
-    def __init__(self, weight_ins, inputs, outputs, stop, needs, known=None, last=False):
-        self.weight_ins, self.inputs, self.outputs = weight_ins, inputs, outputs
-        self.stop, self.needs, self.known, self.last = stop, needs, known or {}, last
-        self.compiled = self.places = self.weights = None
-        self.whole = False
-        self.children = OrderedDict()
-
-
 class HostBody:
     """A module run by the executable, stage by stage, for control flow on the host."""
 
@@ -419,111 +426,6 @@ class HostBody:
             return run_module(self.module, {i: to_host(v) for i, v in env.items()})
         results, _ = self.executable.execute(self.module, env, self.symbols)
         return tuple(results)
-
-
-def computed_by_numpy(module: Module) -> bool:
-    """True if NumPy can compute every operator of a module and of the modules inside."""
-    for mod in all_modules(module):
-        for ins in mod.instructions:
-            found = LOWER.get(ins.op_.op_name)
-            if found is not None and not (found.numpy or found.host or found.bodies):
-                return False
-            if ins.literal is not None and ins.literal.numpy().dtype.isbuiltin == 2:
-                return False
-    return True
-
-
-def holds_elements(values) -> int:
-    """Number of elements in values; infinite if NumPy does not compute their type by itself."""
-    count = 0
-    for value in values:
-        if isinstance(value, (tuple, list)):
-            count += holds_elements(value)
-        elif hasattr(value, "dtype"):
-            count += math.inf if value.dtype.isbuiltin == 2 else value.size
-    return count
-
-
-def keep(children: OrderedDict, key, stage: Stage) -> Stage:
-    """Remembers a stage, forgetting the oldest beyond the limit."""
-    while len(children) >= MAX_STAGES:
-        children.popitem(last=False)
-    children[key] = stage
-    return stage
-
-
-def literals(part, env: dict) -> None:
-    """Adds the literals that instructions read from before this stage or from outer modules."""
-    for ins in part:
-        for source in ins.inputs_:
-            if source not in env and source.literal is not None:
-                env[source] = literal_value(source)
-        for module in ins.mods:
-            for source in module.captured():
-                if source not in env and source.literal is not None:
-                    env[source] = literal_value(source)
-
-
-def reads(instructions, module) -> set:
-    """Everything that `instructions` or the results of the module read."""
-    found = set(module.returned())
-    for ins in instructions:
-        found.update(ins.inputs_)
-        for mod in ins.mods:
-            found.update(mod.captured())
-    return found
-
-
-def used_inputs(part, module) -> set:
-    """What a stage reads: inputs of its instructions, all inside their modules, and results."""
-    found = reads(part, module)
-    pending = [m for ins in part for m in ins.mods]
-    while pending:
-        mod = pending.pop()
-        found.update(mod.instructions)
-        pending.extend(m for ins in mod.instructions for m in ins.mods)
-    return found | set(part)
-
-
-def is_array(value) -> bool:
-    """True for arrays that XLA can hold, also inside tuples and sequences."""
-    if isinstance(value, (tuple, list)):
-        return all(map(is_array, value))
-    return hasattr(value, "dtype") and value.dtype != np.dtype(object)
-
-
-def holds_tracer(value) -> bool:
-    """True if some part of a value is not known while tracing."""
-    if isinstance(value, (tuple, list)):
-        return any(map(holds_tracer, value))
-    return isinstance(value, (jax.core.Tracer, jax.Array))
-
-
-def aval(value):
-    """Shape and type of a value, for tracing."""
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(aval, value))
-    return jax.ShapeDtypeStruct(value.shape, value.dtype)
-
-
-def signature(env: dict) -> tuple:
-    """What distinguishes the values of one call from another for tracing."""
-    return tuple(_signature(v) for v in env.values())
-
-
-def _signature(value):
-    if isinstance(value, (tuple, list)):
-        return (type(value).__name__, *map(_signature, value))
-    if hasattr(value, "dtype") and value.dtype == np.dtype(object):
-        return ("object", value.shape)
-    return (value.shape, value.dtype) if hasattr(value, "dtype") else repr(value)
-
-
-def to_host(value):
-    """A value with its arrays as NumPy arrays."""
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(to_host, value))
-    return np.asarray(value) if isinstance(value, jax.Array) else value
 
 
 def device_weight(ins, device):

@@ -60,7 +60,11 @@ class Comment(Op, name="@comment", inputs=(0, None)):
 
 
 class Allocate(Op, name="allocate", inputs=(0, 1)):
-    """A buffer, here of zeros: of a given shape, or of a type with the sizes given as input."""
+    """A buffer, here of zeros: of a given shape, or of a type with the sizes given as input.
+
+    One size may be -1 if a `reshape` reads the buffer, which then finds it out. Read by anything
+    else, such a buffer is an error.
+    """
 
     differentiable = False
     shape: OptShape = None

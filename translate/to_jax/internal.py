@@ -13,6 +13,7 @@ from migraphx.types import dtype_of
 
 from . import recurrent, reduce  # noqa: F401 - wrapped below
 from .registry import LOWER, NeedsHost, is_known, known_ints, lower
+from .view import OpenBuffer
 
 for _name in REF:
     if _name in LOWER:
@@ -52,9 +53,12 @@ def capture(op, xp, x, *rest):
 
 @lower("allocate")
 def allocate(op, xp, *sizes):
-    """Zeros; the sizes must be known."""
+    """Zeros; the sizes must be known. One of them may be -1 where `reshape` reads the buffer."""
     if op.shape is None:
-        return xp.zeros(known_ints(sizes[0]), dtype_of(op.buf_type))
+        dims, dtype = known_ints(sizes[0]), dtype_of(op.buf_type)
+        if min(dims, default=0) < -1 or dims.count(-1) > 1:
+            op.fail(f"sizes are 0 and more, one of them may be -1 (what is left), got {dims}")
+        return OpenBuffer(tuple(dims), dtype) if -1 in dims else xp.zeros(dims, dtype)
     if op.shape.subs:
         return tuple(xp.zeros(_dims(s), dtype_of(s.type())) for s in op.shape.subs)
     return xp.zeros(_dims(op.shape), dtype_of(op.shape.type()))

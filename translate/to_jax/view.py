@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
+
+from migraphx.errors import Error
 
 from .registry import lower
 
@@ -28,19 +33,39 @@ def transpose(op, xp, x):
     return xp.transpose(x, op.permutation) if x.ndim else x
 
 
+@dataclass(frozen=True)
+class OpenBuffer:
+    """What `allocate` gives for sizes of which one is -1: only `reshape` can tell that size.
+
+    The real module writes an ONNX Reshape to computed sizes in this way.
+    """
+
+    shape: tuple
+    dtype: np.dtype
+
+    def __array__(self, *_, **__):
+        raise Error(f"allocate: only reshape can read a buffer with an open size, {self.shape}")
+
+
 @lower("reshape", "reshape_lazy")
 def reshape(op, xp, x, target=None):
     """0 copies a size, unless only reading it as "no elements" fits."""
-    if target is not None:
-        return x.reshape(target.shape)
-    dims = [int(getattr(d, "min", d)) for d in op.dims]
+    dims = [int(getattr(d, "min", d)) for d in (op.dims if target is None else target.shape)]
     if 0 in dims:
         have = with_axes(x).shape
         copied = [have[k] if d == 0 and k < len(have) else d for k, d in enumerate(dims)]
         dims = copied if x.size or -1 in dims or not np.prod(copied) else dims
     if -1 in dims and not x.size:  # NumPy cannot tell what is left of nothing
         dims = [0 if d == -1 else d for d in dims]
+    if target is not None and not _holds(x.size, dims):
+        op.fail(f"{x.size} elements {list(x.shape)} do not fit the sizes {dims}")
     return x.reshape(dims)
+
+
+def _holds(size: int, dims) -> bool:
+    """True if `size` elements fit `dims`, of which one may be -1."""
+    rest = math.prod(d for d in dims if d != -1)
+    return size % rest == 0 if -1 in dims and rest else size == rest
 
 
 @lower("flatten")

@@ -136,7 +136,10 @@ class OnnxLoop(Loop, name="onnx::loop", own=True):
 
 
 class ScanSlice(Op, name="scan_slice", inputs=2, static_only=True):
-    """One slice along an axis, which stays with size 1; counted from the end by `direction` 1."""
+    """One slice along an axis, which stays with size 1; counted from the end by `direction` 1.
+
+    An index outside is an error if it is known while compiling; else the nearest slice is taken.
+    """
 
     axis: int = 0
     direction: int = 0

@@ -27,6 +27,9 @@ class Gather(Op, name="gather", inputs=2):
     """Slices of the first input along `axis`, at the places that the second input lists.
 
     Places below 0 count from the end. A scalar place (lens {1}, strides {0}) takes the axis away.
+    A place outside is an error if the places are constants or sizes. Compiled code cannot raise:
+    among places known only when the program runs it means the nearest element (in MIGraphX it is
+    an error then too).
     """
 
     axis: Axis = 0
@@ -49,7 +52,8 @@ class Gather(Op, name="gather", inputs=2):
 class GatherND(Op, name="gathernd", inputs=2):
     """Parts of the first input at the places in the last axis of the second.
 
-    The first `batch_dims` axes of both go together. Places below 0 count from the end.
+    The first `batch_dims` axes of both go together. Places below 0 count from the end; those
+    outside are as in `gather`.
     """
 
     batch_dims: int = 0
@@ -141,7 +145,7 @@ for _kind, _how in _COMBINE.items():
 
     Inputs: data, places of the shape of the updates, updates. Places below 0 count from the end.
     What is outside is left out, if `skip_out_of_bounds` is set or the places are known only when
-    the program runs; otherwise it is an error.
+    the program runs; otherwise it is an error (MIGraphX writes outside of its memory).
     """,
         inputs=3,
     )
@@ -151,7 +155,8 @@ for _kind, _how in _COMBINE.items():
         f"""The first input, where each update, a slice, {_how}.
 
     Inputs: data, places (the last axis holds one place each), updates. Places below 0 count from
-    the end.
+    the end. A place outside is an error if the places are constants or sizes; its update is left
+    out if they are known only when the program runs (MIGraphX writes outside of its memory).
     """,
         inputs=3,
     )

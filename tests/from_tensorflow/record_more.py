@@ -68,15 +68,12 @@ def layouts():
 
 
 def attribute(value):
+    """An AttrValue of bytes, or of a list of bytes or numbers."""
     made = tf.compat.v1.AttrValue()
     if isinstance(value, list):
         getattr(made.list, "s" if isinstance(value[0], bytes) else "i").extend(value)
-    elif isinstance(value, bytes):
-        made.s = value
-    elif isinstance(value, bool):
-        made.b = value
     else:
-        made.f = value
+        made.s = value
     return made
 
 

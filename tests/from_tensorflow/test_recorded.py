@@ -85,6 +85,19 @@ def test_same_as_tensorflow(file, case, tmp_path):
             np.testing.assert_array_equal(have.reshape(want.shape), want)
 
 
+@pytest.mark.parametrize("case", [c for c in FILES["more"][1] if c.startswith("layout_")])
+def test_channels_last_outside(case, tmp_path):
+    """Without is_nhwc, parameters and results have the graph's own layout."""
+    arrays, notes = FILES["more"][0], FILES["more"][1][case]
+    path = tmp_path / "graph.pb"
+    path.write_bytes(recorded_graph("more", case).SerializeToString())
+    program = migraphx.parse_tf(path, output_names=notes["outputs"], is_nhwc=False)
+    program.compile(migraphx.get_target("ref"))
+    for k, result in enumerate(program.run({"x": arrays[f"{case}|in|x"]})):
+        want = arrays[f"{case}|out|{k}"]
+        np.testing.assert_allclose(np.asarray(result), want, rtol=1e-5, atol=1e-4)
+
+
 # Operators that no recorded case has; the list may only shrink.
 NOT_RECORDED = {
     "AccumulateNV2": "TensorFlow has no kernel; as AddN",

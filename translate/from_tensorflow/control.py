@@ -159,7 +159,9 @@ def unchanged(function) -> set:
     pairs = zip(function.signature.input_arg, function.signature.output_arg, strict=True)
     for k, (argument, result) in enumerate(pairs):
         name = names.node_of(function.ret[result.name])
-        while name in found and found[name].op == "Identity":
+        for _ in found:  # as often as there are nodes, in case that they read each other
+            if name not in found or found[name].op != "Identity":
+                break
             name = names.node_of(names.data_inputs(found[name])[0])
         if name == argument.name:
             still.add(k)

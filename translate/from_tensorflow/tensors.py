@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from migraphx.errors import Error
-from migraphx.types import type_t
+from migraphx.types import from_dtype, type_t
 
 # DataType: (its name, NumPy type, the field of TensorProto that lists values)
 TYPES = {
@@ -41,12 +41,6 @@ FLOAT, INT32, INT64 = 1, 3, 9  # the DataTypes that are defaults of attributes
 MOST = 1 << 28  # elements of an array that a few bytes of a graph may ask for
 REFERENCE = 100  # added to the DataType of a variable's reference
 
-_FROM_NUMPY = {
-    np.dtype(ml_dtypes.bfloat16): type_t.bf16_type,
-    np.dtype(ml_dtypes.float8_e5m2): type_t.fp8e5m2_type,
-    np.dtype(ml_dtypes.float8_e4m3fn): type_t.fp8e4m3fn_type,
-}
-
 
 def numpy_type(number: int) -> np.dtype:
     """The NumPy type of a DataType, or an `Error`."""
@@ -59,8 +53,6 @@ def numpy_type(number: int) -> np.dtype:
 
 def element_type(number: int) -> type_t:
     """The element type of a DataType, or an `Error`."""
-    from migraphx.types import from_dtype
-
     return from_dtype(numpy_type(number))
 
 

@@ -13,7 +13,7 @@ from migraphx.shape import Shape
 
 from . import nodes as names
 from . import registry
-from .branches import DEAD
+from .branches import DEAD, MERGES
 from .builder import TfBuilder, first_order, last_order
 from .deferred import can_defer, defer, defer_result, result
 from .nodes import describe
@@ -141,7 +141,7 @@ class Scope:
 
     def __init__(self, world: World, module: Module, parent: Scope | None = None):
         self.world, self.module = world, module
-        self.values: dict[str, list] = {}  # the outputs of each node
+        self.values: dict[str, object] = {}  # the outputs of each node, or DEAD
         self.nodes: dict[str, object] = {}
         self.builder = TfBuilder(module, self)
         self.depth = parent.depth if parent else 0
@@ -163,8 +163,10 @@ class Scope:
 
     def lookup(self, reference: str, reader):
         """The value that a reference names."""
-        name, outputs = names.node_of(reference), None
+        name = names.node_of(reference)
         outputs = self.values[name]
+        if outputs is DEAD:
+            return DEAD
         index = self.output_index(reference)
         if index >= len(outputs):
             raise Error(
@@ -192,8 +194,8 @@ class Scope:
         inputs = [self.lookup(r, node) for r in names.data_inputs(node)]
         b.node = node
         try:
-            if any(i is DEAD for i in inputs) and node.op != "Merge":
-                self.values[node.name] = [DEAD] * 8
+            if any(i is DEAD for i in inputs) and node.op not in MERGES:
+                self.values[node.name] = DEAD
                 return
             results = as_list(self.translate(node, inputs))
             self.values[node.name] = [b.folded(r) for r in results]
@@ -202,10 +204,11 @@ class Scope:
             raise Error(
                 text if text.startswith("parse_tf: node") else f"{describe(node)}: {text}"
             ) from error
-        except (Deferred, RecursionError, MemoryError):
-            raise Error(
-                f"{describe(node)}: a size or an axis that it needs depends on data"
-            ) from None
+        except Deferred as error:
+            reason = str(error) or "a size or an axis that it needs depends on data"
+            raise Error(f"{describe(node)}: {reason}") from None
+        except (RecursionError, MemoryError):
+            raise Error(f"{describe(node)}: it cannot be translated") from None
         except FAULTS as error:
             raise Error(
                 f"{describe(node)}: bad inputs or attributes: {type(error).__name__}: {error}"
@@ -237,14 +240,17 @@ class Scope:
 
     def node_attributes(self, node) -> dict:
         """Attributes as Python values, those of a function's nodes filled in from its call."""
-        result = {}
-        for key, value in node.attr.items():
+        return {key: attribute_value(value) for key, value in self.filled(node.attr).items()}
+
+    def filled(self, attributes) -> dict:
+        """AttrValues, those that name an attribute of the function replaced by that of the call."""
+        found = {}
+        for key, value in attributes.items():
             if value.WhichOneof("value") == "placeholder":
                 value = self.attributes.get(value.placeholder)
-                if value is None:
-                    continue
-            result[key] = attribute_value(value)
-        return result
+            if value is not None:
+                found[key] = value
+        return found
 
     # -- functions -----------------------------------------------------------------------------
 
@@ -267,7 +273,7 @@ class Scope:
             )
         inner = self.child(self.module)
         inner.depth = self.depth + 1
-        inner.attributes = function.attributes
+        inner.attributes = self.filled(function.attributes)
         inner.builder._moved = self.builder._moved
         inner.values = {a: [x] for a, x in zip(arguments, inputs, strict=True)}
         results = [body.ret[a.name] for a in body.signature.output_arg]

@@ -57,7 +57,7 @@ def turn_literals(module: Module) -> None:
         source = ins.inputs_[0] if ins.op_.op_name == "transpose" else None
         if source is not None and source.literal is not None and same_dims(source):
             order = tuple(ins.op_.permutation)
-            module.replace_instruction(ins, module.literal(turned_literal(source.literal, order)))
+            module.redirect(ins, module.literal(turned_literal(source.literal, order)))
 
 
 class Turning:
@@ -108,7 +108,7 @@ class Turning:
         """Everything reads the twin, turned back, instead of `ins`."""
         back = self.add("transpose", twin, permutation=first(twin.shape().rank))
         back.debug = twin.debug = ins.debug
-        self.module.replace_instruction(ins, back)
+        self.module.redirect(ins, back)
         self.twins[back] = twin
 
     # -- instructions ----------------------------------------------------------------------------

@@ -246,13 +246,31 @@ class Module:
         return self.instructions.index(ins)
 
     def replace_instruction(self, ins: Instruction, by) -> Instruction:
-        """Lets everything that reads `ins` read `by` (an instruction of equal shape) instead."""
-        for user in ins.outputs():
-            user.inputs_ = [by if i is ins else i for i in user.inputs_]
-            by._users.extend([user] * ins._users.count(user))
-        ins._users = []
-        self.touch()
+        """Lets everything that reads `ins` read `by` (an instruction of equal shape) instead.
+
+        `by` itself may read `ins`, and goes on doing so: that puts it behind `ins`. It may stand
+        anywhere; where it stands too late, the module is sorted.
+        """
+        old, new = ins.shape(), by.shape()
+        static = not (old.dynamic() or new.dynamic() or old.subs or new.subs)
+        if static and (old.type(), old.dims) != (new.type(), new.dims):
+            raise Error(f"replace_instruction: {new} cannot stand for {old}")
+        readers = [user for user in ins.outputs() if user is not by and user.module is self]
+        self.redirect(ins, by)
+        if readers and by.module is self:
+            place = self.index(by)
+            if any(self.index(user) < place for user in readers):
+                self.sort()
         return by
+
+    def redirect(self, ins: Instruction, by: Instruction) -> None:
+        """As `replace_instruction` without any check, for passes that see to the order."""
+        for user in ins.outputs():
+            if user is not by:
+                user.inputs_ = [by if i is ins else i for i in user.inputs_]
+                by._users.extend([user] * ins._users.count(user))
+        ins._users = [user for user in ins._users if user is by]
+        self.touch()
 
     def remove(self, ins: Instruction) -> None:
         """Removes an instruction that nothing reads."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 from .builders import BUILDERS
 from .builders.common import (
     add_common_op,
@@ -12,7 +10,7 @@ from .builders.common import (
     common_dims,
     convert_to,
 )
-from .errors import Error, close_matches
+from .errors import Error, close_matches, warn
 from .ops.base import OPS, make
 
 __all__ = [
@@ -51,11 +49,7 @@ class Macro:
         unknown = [key for key in options if found is not None and key not in found.options]
         if unknown:
             known = ", ".join(found.options) or "no options"
-            warnings.warn(
-                f"macro: {name} ignores the option {unknown[0]!r}; it has {known}",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn(f"macro: {name} ignores the option {unknown[0]!r}; it has {known}")
 
     def name(self) -> str:
         """The name of the macro."""

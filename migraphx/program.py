@@ -142,7 +142,8 @@ class Program:
             arrays. It may be given to `jax.jit`, `jax.grad`, `jax.vmap` and the like. Inputs are
             cast to the types that the program takes.
         weights : dict of str to NumPy array
-            The literals of 512 bytes and more, as a pytree.
+            A pytree of the program's literals that hold two floats or more, and of all of 512
+            bytes and more, in the order and with the dims that they have in the program.
 
         Raises
         ------
@@ -213,7 +214,7 @@ class Program:
         rms_tol, atol, rtol : float
             Tolerances. A comparison passes when its RMS error is at most `rms_tol`; the others
             count the elements that differ. By default 0.001, or 0.08 for programs with half or
-            bfloat16 and 0.8 for 8-bit floats.
+            bfloat16 (or such a `precision`) and 0.8 for those with 8-bit floats.
         precision : {"fp16", "bf16", "int8", "fp8"}
             Quantises what runs on the target first; int8 and fp8 calibrate with the inputs.
         ref_use_double : bool

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-
 import ml_dtypes
 import numpy as np
 
 from .argument import Argument, array_shape
-from .errors import Error
+from .errors import Error, close_matches, warn
 from .graph import Instruction, Module
+from .ops.base import OPS
 from .passes.dead_code import dead_code_elimination
 from .passes.optimize import optimize_module
 from .passes.simplify import normalize_ops, refresh
 from .program import Program
-from .target import as_target
+from .target import as_target, evaluate
 from .types import FLOATS, dtype_of, type_t
 
 WIDE = (type_t.float_type, type_t.double_type)
@@ -39,7 +38,7 @@ def quantize_fp16(prog: Program, ins_names=("all",)) -> None:
     Raises
     ------
     Error
-        if a name is no operator of the program.
+        if a name is no operator.
     """
     _narrow(prog, type_t.half_type, ins_names, "quantize_fp16")
 
@@ -57,7 +56,7 @@ def quantize_bf16(prog: Program, ins_names=("all",)) -> None:
     Raises
     ------
     Error
-        if a name is no operator of the program.
+        if a name is no operator.
     """
     _narrow(prog, type_t.bf16_type, ins_names, "quantize_bf16")
 
@@ -82,6 +81,8 @@ def _names(prog: Program, ins_names, who: str) -> set | None:
     names = set(ins_names)
     if not all(isinstance(n, str) for n in names):
         raise TypeError(f"{who}: ins_names is a list of operator names, got {ins_names!r}")
+    for name in sorted(names - {"all", *OPS}):
+        raise Error(f"{who}: no operator is called {name!r}{close_matches(name, OPS)}")
     return None if "all" in names else names
 
 
@@ -107,7 +108,7 @@ def _truncate(module: Module, kind: type_t, names) -> None:
         by = made
         if made.shape().type() != old.type():
             by = module.insert(ins, "convert", made, target_type=old.type())
-        module.replace_instruction(ins, by)
+        module.redirect(ins, by)
     dead_code_elimination(module)
     refresh(module)
 
@@ -127,7 +128,7 @@ def _widen_parts(module: Module, old: Instruction, new: Instruction) -> None:
         part = module.insert(user, user.op_, new)
         if part.shape().type() != user.shape().type():
             part = module.insert(user, "convert", part, target_type=user.shape().type())
-        module.replace_instruction(user, part)
+        module.redirect(user, part)
 
 
 # -- scales by calibration -------------------------------------------------------------------------
@@ -199,11 +200,9 @@ def _calibrated(prog: Program, t, calibration, kind: type_t, names: set, who: st
     ]
     largest = _largest(prog, target, [ins.inputs_[k] for ins, k in found], sets)
     if not sets and found:
-        warnings.warn(
+        warn(
             f"{who}: no calibration data, so every scale is 1/{UNSEEN:.0f}; pass a list of dicts "
             "with typical inputs",
-            UserWarning,
-            stacklevel=3,
         )
     for ins, k in found:
         x = ins.inputs_[k]
@@ -217,12 +216,17 @@ def _calibrated(prog: Program, t, calibration, kind: type_t, names: set, who: st
 
 def _calibration_sets(prog: Program, calibration, who: str) -> list:
     """The sets of inputs, those that are left out filled with zeros."""
+    known = prog.get_parameter_names()
     if isinstance(calibration, dict):
         raise TypeError(f"{who}: calibration is a list of dicts of inputs, got one dict")
     shapes, sets = prog.get_parameter_shapes(), []
     for given in calibration:
         if not isinstance(given, dict):
             raise TypeError(f"{who}: calibration is a list of dicts, got {type(given).__name__}")
+        for name in given:
+            if name not in known:
+                hint = close_matches(name, known)
+                raise Error(f"{who}: calibration: no parameter {name!r}{hint}")
         full = dict(given)
         for name, shape in shapes.items():
             if name not in full:
@@ -238,6 +242,8 @@ def _largest(prog: Program, target, wanted: list, sets: list) -> dict:
     wanted = list(dict.fromkeys(wanted))
     if not sets or not wanted:
         return {}
+    largest = {ins: most for ins in wanted if (most := _largest_known(ins)) is not None}
+    wanted = [ins for ins in wanted if ins not in largest]
     copy, places = prog.clone(), {}
     main = copy.get_main_module()
     twins = dict(zip(prog.get_main_module().instructions, main.instructions, strict=True))
@@ -249,14 +255,25 @@ def _largest(prog: Program, target, wanted: list, sets: list) -> dict:
             results.append(main.add("reduce_max", sizes, axes=tuple(range(ins.shape().rank or 1))))
     main.replace_return(results)
     copy.compile(target)
-    largest: dict = {}
-    for given in sets:
+    for given in sets if places else ():
         values = copy.run(given)
         for ins, place in places.items():
             most = float(np.asarray(values[place]).reshape(-1)[0])
             if np.isfinite(most):
                 largest[ins] = max(largest.get(ins, 0.0), most)
     return largest
+
+
+def _largest_known(ins: Instruction) -> float | None:
+    """The largest magnitude of what depends on literals alone, found on the host."""
+    while ins.op_.op_name in ("broadcast", "multibroadcast") and len(ins.inputs_) == 1:
+        ins = ins.inputs_[0]
+    value = evaluate(ins)
+    if value is None:
+        return None
+    array = np.abs(np.asarray(value.numpy(), np.float64))
+    array = array[np.isfinite(array)]
+    return float(array.max()) if array.size else None
 
 
 def _rounded(main: Module, before: Instruction, x: Instruction, kind: type_t, most):

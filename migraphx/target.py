@@ -143,14 +143,21 @@ def fold(ins, values):
 
 
 def expand_onnx_node(op, arrays):
-    """A program that computes a deferred ONNX node, now that shapes and values are known."""
-    from translate import from_onnx
-
-    return from_onnx.expand(op, arrays)
+    """A program that computes a deferred node, now that shapes and values are known."""
+    return _front_end(op).expand(op, arrays)
 
 
 def needed_inputs(op) -> list:
-    """Positions of the inputs whose values a deferred ONNX node needs."""
+    """Positions of the inputs whose values a deferred node needs."""
+    return _front_end(op).needed_inputs(op)
+
+
+def _front_end(op):
+    """The reader of ONNX, which knows TensorFlow's deferred nodes too once these are registered."""
     from translate import from_onnx
 
-    return from_onnx.needed_inputs(op)
+    if "tensorflow=" in op.opsets:
+        from translate.from_tensorflow import deferred
+
+        deferred.register_all()
+    return from_onnx

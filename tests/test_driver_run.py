@@ -365,9 +365,9 @@ def test_verify_reduces(files, capsys, asked):
 
 
 def test_verify_for_real(files, capsys):
-    if not hasattr(migraphx.program, "verify"):
-        pytest.skip("there is no program.verify yet")
     for words in ([], ["-i"], ["-b"], ["--fp16"], ["-r"], ["--ref-use-double"]):
         assert text_of(capsys, "verify", files / "small.mxr", "--cpu", *words)
-    words = ["verify", str(files / "small.mxr"), "--bf16", "--rms-tol", "0", "--cpu"]
-    assert main(words) == 1
+    third = files / "third.npy"
+    np.save(third, X / 3)  # these are no numbers of bfloat16
+    words = ["--bf16", "--rms-tol", "0", "--cpu", "--load-arg", "@x", str(third)]
+    assert main(["verify", str(files / "small.mxr"), *words]) == 1

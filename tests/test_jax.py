@@ -137,3 +137,31 @@ def test_export_keeps_sizes_symbolic():
 def test_export_of_an_unknown_platform():
     with pytest.raises(migraphx.Error, match="cpu, cuda, rocm, tpu"):
         model().export("vax")
+
+
+def test_weights_are_the_literals_of_the_program():
+    """Whatever compiling does to weights: recurrent and convolution weights stay as they are."""
+    from pathlib import Path
+
+    p = migraphx.load(str(Path(__file__).parent / "data/golden/programs/cnn_static.mxr"))
+    wanted = [
+        i.get_literal().tolist() for i in p.get_main_module()
+        if i.name() == "@literal" and i.shape().elements() > 1
+    ]  # fmt: skip
+    _, weights = p.to_jax()
+    assert [np.asarray(w).reshape(-1).tolist() for w in weights.values()] == wanted
+
+
+BAD_CALLS = [
+    ({}, {"x": np.zeros((2, 3, 4))}, migraphx.Error, "weights .* are missing"),
+    (None, np.zeros(3), TypeError, "inputs is a dict by name"),
+    ([1], {}, TypeError, "weights is a dict by name"),
+    (None, {"x": np.zeros(3)}, migraphx.Error, "'x' has 1 axes"),
+]
+
+
+@pytest.mark.parametrize(("weights", "inputs", "kind", "text"), BAD_CALLS)
+def test_bad_calls(weights, inputs, kind, text):
+    function, own = model().to_jax()
+    with pytest.raises(kind, match=text):
+        function(own if weights is None else weights, inputs)

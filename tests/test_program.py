@@ -345,3 +345,40 @@ def test_small_floats_run():
     result = p.run({"x": np.array([1.5, 2], ml_dtypes.bfloat16)})[0]
     assert result.tolist() == [3, 4]
     assert np.asarray(result).dtype == ml_dtypes.bfloat16
+
+
+# -- replace_instruction ---------------------------------------------------------------------------
+
+
+def chain_of(*names):
+    program = migraphx.program()
+    main = program.get_main_module()
+    made = [main.add_parameter("x", migraphx.shape(type="float_type", lens=[3]))]
+    for name in names:
+        made.append(main.add(name, made[-1]))
+    main.add_return([made[-1]])
+    return program, main, made
+
+
+def test_an_instruction_that_reads_the_old_one_stands_behind_it():
+    program, main, (_, exp, log) = chain_of("exp", "log")
+    main.replace_instruction(exp, main.insert(log, "neg", exp))
+    program.compile(migraphx.get_target("ref"))
+    (got,) = program.run({"x": np.array([1, 2, 3], np.float32)})
+    assert np.isnan(np.asarray(got)).all()
+    assert [i.name() for i in main] == ["@param", "exp", "neg", "log", "@return"]
+
+
+def test_a_replacement_that_stands_too_late_is_sorted():
+    program, main, (x, exp, _) = chain_of("exp", "abs")
+    main.replace_instruction(exp, main.add("neg", x))
+    program.compile(migraphx.get_target("ref"))
+    (got,) = program.run({"x": np.array([1, 2, 3], np.float32)})
+    np.testing.assert_array_equal(np.asarray(got), [1, 2, 3])
+
+
+def test_a_replacement_of_another_shape_is_refused():
+    _, main, (x, exp, log) = chain_of("exp", "log")
+    other = main.insert(log, "convert", x, target_type=migraphx.shape.type_t.half_type)
+    with pytest.raises(migraphx.Error, match="half_type.* cannot stand for .*float_type"):
+        main.replace_instruction(exp, other)

@@ -32,6 +32,8 @@ class Log:
                     self.file = stack.enter_context(open(filename, "a", encoding="utf-8"))
                 stack.enter_context(warnings.catch_warnings())
                 warnings.showwarning = self._python_warning
+                # The commands refuse such names themselves, by the option that was given.
+                warnings.filterwarnings("ignore", message="parse_onnx: .* the model has no input")
                 yield
         finally:
             self.level, self.file = before

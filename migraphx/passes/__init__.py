@@ -16,9 +16,12 @@ def prepare(program, target: str, options: dict):
     return copy
 
 
-def complete(program):
-    """Joins operators that can be computed only together; `program` itself, changed."""
+def complete(program, turn_weights: bool = True):
+    """Joins operators that can be computed only together; `program` itself, changed.
+
+    `turn_weights`: recurrent weights are transposed now, rather than in each run.
+    """
     for module in program.get_modules():
-        rewrite_rnn(module)
+        rewrite_rnn(module, turn_weights)
         widen_half(module)
     return program

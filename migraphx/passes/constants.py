@@ -42,7 +42,7 @@ def propagate_constant(module: Module, kept=KEPT) -> bool:
         if value is not None:
             wanted.append((ins, _with_strides(value, ins)))
     for ins, value in wanted:
-        module.replace_instruction(ins, module.literal(value))
+        module.redirect(ins, module.literal(value))
     return bool(wanted)
 
 

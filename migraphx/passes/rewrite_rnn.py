@@ -11,7 +11,7 @@ RECURRENT = ("rnn", "gru", "lstm")
 LAST = {"rnn_last_hs_output": 1, "rnn_last_cell_output": 2}
 
 
-def rewrite_rnn(module: Module) -> None:
+def rewrite_rnn(module: Module, turn_weights: bool = True) -> None:
     """lstm(x, w, r) -> get_tuple_elem(lstm::states(x, transposed w, transposed r)), 0)
 
     The last states become the other elements of the tuple.
@@ -19,7 +19,7 @@ def rewrite_rnn(module: Module) -> None:
     for ins in [i for i in module.instructions if i.op_.op_name in RECURRENT]:
         name = f"{ins.op_.op_name}::states"
         x, w, r, *rest = ins.inputs_
-        turned = [_turned(module, ins, v) for v in (w, r)]
+        turned = [_turned(module, ins, v, turn_weights) for v in (w, r)]
         attributes = {key: getattr(ins.op_, key) for key in ins.op_.kinds}
         states = module.insert(ins, name, x, *turned, *rest, **attributes)
         count = len(states.shape().subs)
@@ -32,13 +32,13 @@ def rewrite_rnn(module: Module) -> None:
 
 def _replace(module: Module, old: Instruction, states: Instruction, place: int) -> None:
     part = module.insert(old, "get_tuple_elem", states, index=place)
-    module.replace_instruction(old, part)
+    module.redirect(old, part)
     module.remove(old)
 
 
-def _turned(module: Module, before: Instruction, weights: Instruction) -> Instruction:
+def _turned(module: Module, before: Instruction, weights: Instruction, now: bool) -> Instruction:
     """Weights with their last two axes exchanged; a literal at once."""
-    if weights.literal is None:
+    if weights.literal is None or not now:
         return module.insert(before, "transpose", weights, permutation=[0, 2, 1])
     array = np.ascontiguousarray(weights.literal.numpy().swapaxes(1, 2))
     shape = array_shape(array.shape, weights.shape().type())

@@ -50,7 +50,7 @@ def apply_rules(module: Module, rules: dict) -> bool:
             for rule in rules.get(ins.op_.op_name, ()):
                 by = rule(module, ins) if ins.module is module else None
                 if by is not None and by is not ins:
-                    module.replace_instruction(ins, by)
+                    module.redirect(ins, by)
                     break
         dead_code_elimination(module)
         if module.version == before:
@@ -306,7 +306,7 @@ def _join(module: Module, x: Instruction, group: list) -> None:
         weights = module.insert(after, "multibroadcast", literal, out_lens=tuple(wide))
         if not repeats(weights):
             view = np.broadcast_to(joined, wide)
-            module.replace_instruction(weights, module.literal(Argument.of(view, spread)))
+            module.redirect(weights, module.literal(Argument.of(view, spread)))
             weights = module.instructions[0]
     else:
         weights = module.literal(Argument.of(joined, shape))
@@ -316,7 +316,7 @@ def _join(module: Module, x: Instruction, group: list) -> None:
         size = ins.shape().lens()[axis]
         part = module.insert(ins, "slice", whole, axes=(axis,), starts=(start,),
                              ends=(start + size,))  # fmt: skip
-        module.replace_instruction(ins, part)
+        module.redirect(ins, part)
         start += size
 
 
@@ -333,7 +333,7 @@ def eliminate_common_subexpression(module: Module) -> bool:
         key = (ins.op_, tuple(map(id, ins.inputs_)))
         first = seen.setdefault(key, ins)
         if first is not ins:
-            module.replace_instruction(ins, first)
+            module.redirect(ins, first)
             changed = True
     if changed:
         dead_code_elimination(module)

@@ -37,7 +37,7 @@ def widen_half(module: Module) -> None:
             made = module.insert(ins, ins.op_, *(_wide(module, ins, x, wide) for x in ins.inputs_))
         narrow = module.insert(ins, "convert", made, target_type=kind)
         wide[narrow] = made
-        module.replace_instruction(ins, narrow)
+        module.redirect(ins, narrow)
     if chains:
         dead_code_elimination(module)
 

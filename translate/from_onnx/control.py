@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from migraphx.dims import UNBOUNDED, Dim, fixed
-from migraphx.errors import Error
+from migraphx.errors import Error, warn
 from migraphx.graph import Instruction
 from migraphx.shape import Shape
 from migraphx.types import type_t
@@ -229,19 +227,15 @@ def loop(m, trip=None, cond=None, *carried, body):
     if trip is None:
         limit = min(limit, options.max_loop_iterations)
         if cond is not None or not constant_true(body):
-            warnings.warn(
+            warn(
                 f"parse_onnx: a Loop without trip count ends after {limit} iterations; "
-                "max_loop_iterations sets another limit",
-                UserWarning,
-                stacklevel=2,
+                "max_loop_iterations sets another limit"
             )
         trip = m.lit(np.int64(limit))
     elif (trip_count(m, trip) or 0) > limit:
-        warnings.warn(
+        warn(
             f"parse_onnx: a Loop with trip count {trip_count(m, trip)} ends after {limit} "
-            "iterations; limit_max_iterations sets another limit",
-            UserWarning,
-            stacklevel=2,
+            "iterations; limit_max_iterations sets another limit"
         )
     cond = m.lit(np.array(True)) if cond is None else cond
 

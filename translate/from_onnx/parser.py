@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import onnx
 from onnx import AttributeProto
 
 from migraphx.dims import Dim, as_dim
-from migraphx.errors import Error, close_matches
+from migraphx.errors import Error, close_matches, warn
 from migraphx.graph import Instruction, Module
 from migraphx.passes.dead_code import dead_code_elimination
 from migraphx.program import Program
@@ -200,6 +199,7 @@ class Scope:
                     raise Error(f"parse_onnx: the graph input {value.name!r} stands twice")
                 self.values[value.name] = self.parameter(value)
         self.warn_open()
+        self.warn_unknown(graph)
         self.nodes(graph.node)
         outputs = []
         for value in graph.output:
@@ -318,15 +318,29 @@ class Scope:
             )
         return known
 
+    def warn_unknown(self, graph) -> None:
+        """Says which names in the options are none of the model's."""
+        if self.parent is not None:
+            return
+        options = self.world.options
+        inputs = [v.name for v in graph.input]
+        dims = {d.dim_param for v in graph.input for d in v.type.tensor_type.shape.dim} - {""}
+        for key, names in (
+            ("map_input_dims", inputs), ("map_dyn_input_dims", inputs), ("dim_params", dims)
+        ):  # fmt: skip
+            for name in getattr(options, key):
+                if name not in names:
+                    kind = "named dimension" if key == "dim_params" else "input"
+                    hint = close_matches(name, names)
+                    warn(f"parse_onnx: {key}: the model has no {kind} {name!r}{hint}")
+
     def warn_open(self) -> None:
         """Says once which sizes were taken as 1 because nobody gave them."""
         if self.parent is None and self.world.open_dims:
-            warnings.warn(
+            warn(
                 "parse_onnx: the model leaves sizes open that are taken as 1: "
                 + ", ".join(self.world.open_dims)
-                + "; give default_dim_value, map_input_dims, or default_dyn_dim_value",
-                UserWarning,
-                stacklevel=6,
+                + "; give default_dim_value, map_input_dims, or default_dyn_dim_value"
             )
             self.world.open_dims.clear()
 

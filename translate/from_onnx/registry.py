@@ -107,7 +107,7 @@ def find(domain: str, name: str, opset: int) -> Handler | None:
 
 def names() -> list:
     """All operator names, sorted."""
-    return sorted({name for _, name in HANDLERS})
+    return sorted({name for domain, name in HANDLERS if domain != "tensorflow"})
 
 
 def required_missing(handler: Handler, attributes: dict) -> None:

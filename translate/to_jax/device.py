@@ -29,7 +29,7 @@ def find_device(target: str):
             return devices[0]
     raise Error(
         "get_target: JAX finds no GPU here. Install its support beside this package: "
-        'pip install "migraphx-jax[rocm]" for AMD, "migraphx-jax[cuda]" for NVIDIA; '
+        'the extra "rocm" for AMD or "cuda" for NVIDIA (pip install -e ".[rocm]" in a clone); '
         'or use migraphx.get_target("ref") to run on the CPU'
     )
 

@@ -174,6 +174,9 @@ class Executable:
                 if not lo(d) <= n <= hi(d)
             ]
             reason = f" ({'; '.join(bad)})"
+        elif array.dtype != dtype_of(shape.type()):
+            name_wanted = np.dtype(dtype_of(shape.type())).name
+            reason = f" (its type is {array.dtype.name}; convert it: .astype({name_wanted!r}))"
         raise Error(
             f"run: Incorrect shape {{{got}}} for parameter: {name} should be: {shape}{reason}"
         )

@@ -23,20 +23,34 @@ PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 def as_jax(program):
     """`(function, weights)` of a program; see `Program.to_jax`."""
-    main = prepared(program)
+    from migraphx.passes import complete
+
+    check_filled(program)
+    main = complete(program.clone(), turn_weights=False).main
     params = main.parameters()
     names = [p.op_.parameter for p in params]
     kinds = [dtype_of(p.shape().type()) for p in params]
     shapes = [p.shape() for p in params]
-    call, weights = to_function(main)
+    call, weights = to_function(main, trainable=True)
+    expected = tuple(weights)
 
     @functools.wraps(call)
     def function(weights, inputs):
-        missing = [n for n in names if n not in inputs]
-        if missing:
-            raise Error(f"to_jax: inputs {missing} are missing; given: {', '.join(inputs)}")
+        for what, given, wanted in (("weights", weights, expected), ("inputs", inputs, names)):
+            if not isinstance(given, dict):
+                raise TypeError(f"to_jax: {what} is a dict by name, got {type(given).__name__}")
+            missing = [n for n in wanted if n not in given]
+            if missing:
+                have = ", ".join(map(str, given)) or "nothing"
+                raise Error(f"to_jax: {what} {missing} are missing; given: {have}")
         with exact_types():
             arrays = [jnp.asarray(inputs[n], k) for n, k in zip(names, kinds, strict=True)]
+            for name, shape, array in zip(names, shapes, arrays, strict=True):
+                rank = None if shape.dims is None else 0 if shape.is_rank0() else len(shape.dims)
+                if rank is not None and array.ndim != rank and not (rank == 0 and array.size == 1):
+                    raise Error(
+                        f"to_jax: input {name!r} has {array.ndim} axes, the program takes {shape}"
+                    )
             symbols = bind_symbols(names, shapes, arrays)
             return call(weights, dict(zip(names, arrays, strict=True)), Context(symbols=symbols))
 
@@ -47,9 +61,14 @@ def prepared(program):
     """The main module of what runs."""
     from migraphx.passes import prepare
 
+    check_filled(program)
+    return prepare(program, "ref", {}).main
+
+
+def check_filled(program) -> None:
+    """Refuses a program without instructions."""
     if not program.main.instructions:
         raise Error("program: there is nothing to run: the main module is empty")
-    return prepare(program, "ref", {}).main
 
 
 def export_program(program, platforms) -> bytes:

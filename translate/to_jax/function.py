@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from migraphx.errors import Error
 from migraphx.graph import Instruction, Module
+from migraphx.types import FLOATS
 
 from .interpret import Cut, fit_rank, literal_value, run_module
 from .registry import Context, using
@@ -24,14 +25,20 @@ def all_modules(module: Module, seen=None) -> list:
     return seen
 
 
-def weights_of(main: Module) -> list[Instruction]:
-    """The literals that are passed as arguments, in order."""
+def weights_of(main: Module, trainable: bool = False) -> list[Instruction]:
+    """The literals that are passed as arguments, in order; small floats if they are `trainable`."""
     return [
         ins
         for module in all_modules(main)
         for ins in module.instructions
-        if ins.literal is not None and is_weight(ins)
+        if ins.literal is not None and (is_weight(ins) or (trainable and is_trainable(ins)))
     ]
+
+
+def is_trainable(ins: Instruction) -> bool:
+    """True for several numbers of a type that has derivatives."""
+    shape = ins.shape()
+    return shape.type() in FLOATS and shape.type_size() > 1 and shape.elements() > 1
 
 
 def is_weight(ins: Instruction) -> bool:
@@ -39,13 +46,14 @@ def is_weight(ins: Instruction) -> bool:
     return ins.shape().bytes() >= WEIGHT_BYTES and ins.shape().type() < 108
 
 
-def to_function(main: Module, ctx: Context | None = None):
+def to_function(main: Module, ctx: Context | None = None, trainable: bool = False):
     """`(function, weights)`: `function(weights, inputs, ctx)` with `inputs` by parameter name.
 
     The function is pure and traceable; `weights` is a dict of name to NumPy array. A program
     whose sizes depend on data cannot be one function; that is an `Error` naming the operator.
+    With `trainable`, every literal of two floats and more is a weight.
     """
-    literals = weights_of(main)
+    literals = weights_of(main, trainable)
     names = {ins: f"w{k}" for k, ins in enumerate(literals)}
     weights = {names[ins]: literal_value(ins) for ins in literals}
     params = main.parameters()

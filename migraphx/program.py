@@ -89,7 +89,9 @@ class Program:
         exhaustive_tune : bool
             Try several forms of an operator and keep the fastest.
         advance_backend_options : dict
-            XLA compile options (``xla_*``); others are ignored.
+            XLA compile options (``xla_*``) and two of this project: ``shape_cache_size``, how
+            many sizes of the inputs stay compiled (512), and ``compile_optimals``, True to
+            compile for the optimals of dynamic dimensions in the background. Others are ignored.
 
         Notes
         -----

@@ -10,6 +10,7 @@ from migraphx.dims import Dim
 from migraphx.ops.base import Op
 from migraphx.shape import Shape
 from translate.to_jax import executable as executable_module
+from translate.to_jax import sizes as sizes_module
 from translate.to_jax.registry import known_ints, lower
 
 
@@ -511,8 +512,69 @@ def test_threads_run_at_once():
 
 
 def test_old_stages_are_forgotten(monkeypatch):
-    monkeypatch.setattr(executable_module, "MAX_STAGES", 3)
+    monkeypatch.setattr(sizes_module, "MAX_STAGES", 3)
     program, main, (x, n) = begin(x=FLOAT, n=COUNT)
     main.add_return([main.add("add", *[main.add("test::head", x, n)] * 2)])
     for count in (0, 1, 2, 3, 4, 5, 6, 0, 1):
         np.testing.assert_array_equal(run(program, x=X, n=np.int64(count))[0], 2 * X[:count])
+
+
+def dynamic_program(dims):
+    program = migraphx.program()
+    main = program.get_main_module()
+    x = main.add_parameter("x", migraphx.shape(type="float_type", dyn_dims=dims))
+    main.add_return([main.add("exp", x)])
+    return program
+
+
+@pytest.mark.parametrize(
+    "dims", [[migraphx.dynamic_dimension(1, 8, {2, 4}), "3"], ["n[1..8]{2, 4}", "3"]]
+)
+def test_optimals_are_compiled_in_the_background(dims):
+    if dims[1] == "3" and not isinstance(dims[0], str):
+        dims = [dims[0], migraphx.dynamic_dimension(3, 3)]
+    program = dynamic_program(dims)
+    program.compile("ref", advance_backend_options={"compile_optimals": True})
+    executable = program._executable
+    executable.background.join(60)
+    assert sorted(executable.fast) == [((2, 3),), ((4, 3),)]
+    before = [len(c) for c in executable.roots.values()]
+    program.run({"x": np.ones((4, 3), np.float32)})
+    assert [len(c) for c in executable.roots.values()] == before
+    program.run({"x": np.ones((5, 3), np.float32)})
+    assert [len(c) for c in executable.roots.values()] == [before[0] + 1]
+
+
+def test_without_the_option_nothing_is_compiled_for_optimals():
+    program = dynamic_program(["n[1..8]{2, 4}"])
+    program.compile("ref")
+    assert not program._executable.fast
+    assert program._executable.background is None
+
+
+def test_how_many_sizes_stay_is_an_option():
+    program = dynamic_program(["n[1..8]"])
+    program.compile("ref", advance_backend_options={"shape_cache_size": 2})
+    for n in (1, 2, 3, 4, 3, 4):
+        (got,) = program.run({"x": np.full(n, 1, np.float32)})
+        np.testing.assert_allclose(np.asarray(got), np.full(n, np.e), rtol=1e-6)
+    assert len(program._executable.fast) == 2
+    assert [len(c) for c in program._executable.roots.values()] == [2]
+    for bad in (0, -1, "many", True):
+        with pytest.raises(migraphx.Error, match="shape_cache_size must be a positive"):
+            program.compile("ref", advance_backend_options={"shape_cache_size": bad})
+
+
+def test_a_sweep_over_sizes_compiles_each_once(monkeypatch):
+    import jax
+
+    count, original = [], jax.stages.Lowered.compile
+    monkeypatch.setattr(
+        jax.stages.Lowered, "compile", lambda s, *a, **k: count.append(1) or original(s, *a, **k)
+    )
+    program = dynamic_program(["n[1..8]", "4"])
+    program.compile("ref")
+    for sweep in range(2):
+        for n in range(1, 9):
+            program.run({"x": np.ones((n, 4), np.float32)})
+        assert len(count) == 8, sweep

@@ -6,6 +6,8 @@ ends before it; the host reads that value, and the next stage is traced with it 
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
 from collections import OrderedDict
 
@@ -13,7 +15,7 @@ import jax
 import numpy as np
 
 from migraphx.argument import Argument, host_array
-from migraphx.dims import Dim, hi, lo
+from migraphx.dims import hi, lo
 from migraphx.errors import Error, close_matches
 from migraphx.graph import Module
 from migraphx.program import output_shape
@@ -35,8 +37,8 @@ from .interpret import (
 )
 from .options import compiler_options
 from .registry import Context, using
+from .sizes import bind_symbols, cache_size, optimal_sizes
 from .stage import (
-    MAX_STAGES,
     Stage,
     aval,
     computed_by_numpy,
@@ -62,6 +64,8 @@ def compile_program(program, target, options: dict, eager: bool) -> Executable:
     executable = Executable(prepared, program, find_device(target.name()), options)
     if eager:
         executable.warm()
+        if (options.get("advance_backend_options") or {}).get("compile_optimals"):
+            executable.warm_optimals()
     return executable
 
 
@@ -92,6 +96,8 @@ class Executable:
         self.roots = {}  # module -> OrderedDict of input signature -> Stage
         self.fast = {}  # dims of the inputs -> Stage that is the whole program
         self.weights = None
+        self.limit = cache_size(options)
+        self.background = None  # the thread that compiles for the optimals
         self.digest = self.numbered = None  # of the program, for the cache on disk
         self.aliases = [i for i in self.main.returned() if i.is_param]
 
@@ -189,25 +195,40 @@ class Executable:
 
     def warm(self) -> None:
         """Compiles what a static program will need, without running it."""
-        if not self.static or any(s.subs for s in self.shapes):
-            return
-        avals = [
-            jax.ShapeDtypeStruct(() if s.is_rank0() else s.dims, d)
-            for s, d in zip(self.shapes, self.dtypes, strict=True)
-        ]
+        if self.static and not any(s.subs for s in self.shapes):
+            self.warm_for([() if s.is_rank0() else s.dims for s in self.shapes])
+
+    def warm_for(self, sizes: list) -> None:
+        """Compiles for inputs of these sizes, as far as no value of theirs is needed."""
+        avals = [jax.ShapeDtypeStruct(s, d) for s, d in zip(sizes, self.dtypes, strict=True)]
+        symbols = {} if self.static else bind_symbols(self.names, self.shapes, avals)
         with self.lock, exact_types():
             env = {self.inner[n]: a for n, a in zip(self.names, avals, strict=True)
                    if n in self.inner}  # fmt: skip
-            stage = self.stage(self.main, 0, env, {}, self.root(self.main), signature(env))
+            children, key = self.root(self.main), signature(env)
+            stage = children.get(key) or self.stage(self.main, 0, env, {}, children, key, symbols)
             if stage.last and stage.whole:
                 self.remember(tuple(a.shape for a in avals), stage)
+
+    def warm_optimals(self) -> None:
+        """Compiles for the optimals of the dynamic dimensions in the background."""
+        if self.static or any(s.subs or s.dims is None for s in self.shapes):
+            return
+
+        def work():
+            for sizes in itertools.islice(optimal_sizes(self.shapes), self.limit):
+                with contextlib.suppress(Exception):  # `run` compiles these then, and says why not
+                    self.warm_for(sizes)
+
+        self.background = threading.Thread(target=work, name="migraphx-optimals", daemon=True)
+        self.background.start()
 
     def remember(self, key, stage) -> None:
         """Makes `stage` the short way for inputs of these dims."""
         order = [self.inner.get(n) for n in self.names]
         stage.places = [order.index(i) for i in stage.inputs]
         stage.weights = [self.weights[i] for i in stage.weight_ins]
-        if len(self.fast) >= MAX_STAGES:
+        if len(self.fast) >= self.limit:
             self.fast.pop(next(iter(self.fast)))
         self.fast[key] = stage
 
@@ -305,7 +326,7 @@ class Executable:
         name = entry_name(self, module, position, inputs, env, known, objects, ctx)
         stage = from_disk(self, name, env)
         if stage is not None:
-            return keep(children, key, stage)
+            return keep(children, key, stage, self.limit)
         weight_ins = list(self.weights)
         weight_avals = [aval(self.weights[i]) for i in weight_ins]
         part, notes = instructions[position:], {}
@@ -323,7 +344,7 @@ class Executable:
             if stop == position:  # nothing to compute: only read the value
                 stage = Stage([], [], [], stop, needs)
                 to_disk(self, name, stage)
-                return keep(children, key, stage)
+                return keep(children, key, stage, self.limit)
         if stop < len(instructions):
             later = reads(instructions[stop:], module)
             wanted = [i for i in part if (i in later or i is needs) and i not in objects]
@@ -344,7 +365,7 @@ class Executable:
             )
             stage.compiled = lowered.compile(compiler_options=compiler_options(self, lowered, part))
         to_disk(self, name, stage)
-        return keep(children, key, stage)
+        return keep(children, key, stage, self.limit)
 
     def body(self, part, weight_ins, inputs, known, ctx, wanted, notes=None):
         """The function of one stage, for tracing."""
@@ -364,51 +385,6 @@ class Executable:
             return [env[i] for i in wanted]
 
         return run
-
-
-def bind_symbols(names, shapes, arrays) -> dict:
-    """Values of the symbols in the parameters' shapes, from the sizes given."""
-    found: dict = {}
-    pending = [
-        (name, axis, dim, size)
-        for name, shape, array in zip(names, shapes, arrays, strict=True)
-        for axis, (dim, size) in enumerate(zip(shape.dims or (), getattr(array, "shape", ())))
-        if isinstance(dim, Dim) and dim.is_symbolic() and not dim.expr.is_literal
-    ]
-    progress = True
-    while progress and pending:
-        progress, waiting = False, []
-        for name, axis, dim, size in pending:
-            solved = dim.expr.solve(size, found)
-            if solved is None:
-                waiting.append((name, axis, dim, size))
-                continue
-            found.update(solved)
-            progress = True
-            have = dim.expr.evaluate(found)
-            if have != size:
-                values = ", ".join(f"{k} = {v}" for k, v in found.items())
-                raise Error(
-                    f"run: parameter {name}, axis {axis}: size {size} does not fit {dim}, "
-                    f"which is {have} where {values}"
-                )
-        pending = waiting
-    if pending:
-        name, axis, dim, size = pending[0]
-        raise Error(
-            f"run: parameter {name}, axis {axis}: size {size} alone does not tell the symbols "
-            f"of {dim}; another input must have them in a linear form"
-        )
-    for shape in shapes:
-        for dim in shape.dims or ():
-            for symbol in dim.expr.symbols() if isinstance(dim, Dim) and dim.expr else ():
-                low, high = symbol.interval()
-                value = found.get(symbol.name, low)
-                if not low <= value <= high:
-                    raise Error(
-                        f"run: {symbol.name} = {value} is outside its bounds {low} to {high}"
-                    )
-    return found
 
 
 class HostBody:

@@ -14,9 +14,9 @@ from migraphx.symbolic import valid_name
 from migraphx.types import dtype_of
 
 from .device import exact_types
-from .executable import bind_symbols
 from .function import to_function
 from .registry import Context
+from .sizes import bind_symbols
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 

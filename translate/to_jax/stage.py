@@ -31,9 +31,9 @@ class Stage:
         self.children = OrderedDict()
 
 
-def keep(children: OrderedDict, key, stage: Stage) -> Stage:
+def keep(children: OrderedDict, key, stage: Stage, limit: int = MAX_STAGES) -> Stage:
     """Remembers a stage, forgetting the oldest beyond the limit."""
-    while len(children) >= MAX_STAGES:
+    while len(children) >= limit:
         children.popitem(last=False)
     children[key] = stage
     return stage

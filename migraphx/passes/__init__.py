@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .layout import channels_last
 from .rewrite_rnn import rewrite_rnn
-from .widen import widen_half
+from .widen import float_products, fold_rounded_weights, widen_half
 
 
 def prepare(program, target: str, options: dict):
@@ -12,6 +12,8 @@ def prepare(program, target: str, options: dict):
     copy = complete(program.clone())
     if target in ("ref", "cpu"):
         for module in copy.get_modules():
+            fold_rounded_weights(module)
+            float_products(module)
             channels_last(module)
     return copy
 

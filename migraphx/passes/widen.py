@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from ..argument import Argument, array_shape
 from ..graph import Instruction, Module
+from ..ops.base import make
 from ..ops.pointwise import BINARY, UNARY
+from ..target import evaluate
 from ..types import type_t
 from .dead_code import dead_code_elimination
 
+PRODUCTS = ("dot", "dot::wide", "convolution", "convolution_backwards")
 HALVES = (type_t.half_type, type_t.bf16_type)
 ARITHMETIC = frozenset((
     *UNARY, *BINARY, "clip", "elu", "leaky_relu", "where", "softmax", "logsoftmax",
@@ -72,3 +78,52 @@ def _wide(module: Module, before: Instruction, x: Instruction, wide: dict) -> In
     if x not in wide:
         wide[x] = module.insert(before, "convert", x, target_type=type_t.float_type)
     return wide[x]
+
+
+# -- products on CPUs ------------------------------------------------------------------------------
+
+
+def float_products(module: Module) -> None:
+    """Multiplies half and bfloat16 in float32, which CPUs do faster; weights are converted once.
+
+    What goes in has been rounded to the narrow type, and what comes out is rounded again where it
+    is read as such.
+    """
+    changed = False
+    for ins in list(module.instructions):
+        name = ins.op_.op_name
+        if name not in PRODUCTS or not all(map(_half, ins.inputs_)):
+            continue
+        args = [_as_float(module, ins, x) for x in ins.inputs_]
+        op = make("dot") if name == "dot::wide" else ins.op_
+        made = module.insert(ins, op, *args)
+        kind = ins.shape().type()
+        if made.shape().type() != kind:
+            made = module.insert(ins, "convert", made, target_type=kind)
+        module.redirect(ins, made)
+        changed = True
+    if changed:
+        dead_code_elimination(module)
+
+
+def _as_float(module: Module, before: Instruction, x: Instruction) -> Instruction:
+    if x.literal is None:
+        return module.insert(before, "convert", x, target_type=type_t.float_type)
+    array = x.literal.numpy().astype(np.float32)
+    return module.literal(Argument.of(array, array_shape(array.shape, type_t.float_type)))
+
+
+def fold_rounded_weights(module: Module) -> None:
+    """dequantizelinear(quantizelinear(literal)) -> literal: weights are rounded once."""
+    done = False
+    for ins in list(module.instructions):
+        if ins.op_.op_name != "dequantizelinear":
+            continue
+        whole = ins.inputs_[0]
+        if whole.op_.op_name == "quantizelinear" and whole.inputs_[0].literal is not None:
+            value = evaluate(ins)
+            if value is not None:
+                module.redirect(ins, module.literal(value))
+                done = True
+    if done:
+        dead_code_elimination(module)

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx_models import check, check_official, prepared
 
 import migraphx
@@ -441,3 +441,48 @@ def test_sparse_that_does_not_fit(indices, message):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
     with pytest.raises(migraphx.Error, match=message):
         prepared(model)
+
+
+def test_a_branch_that_is_not_taken_need_not_fit():
+    """A model for two sizes of its input (as silero-vad, for two sample rates)."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n"])
+    flag = helper.make_tensor_value_info("flag", TensorProto.BOOL, [])
+    graphs = []
+    for size in (4, 6):
+        nodes = [
+            helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(
+                np.arange(size, dtype=np.float32))),
+            helper.make_node("Mul", ["x", "w"], [f"y{size}"]),
+        ]  # fmt: skip
+        out = helper.make_tensor_value_info(f"y{size}", TensorProto.FLOAT, [size])
+        graphs.append(helper.make_graph(nodes, f"for{size}", [], [out]))
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=graphs[0], else_branch=graphs[1])
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["m"])
+    model = helper.make_model(
+        helper.make_graph([node], "g", [x, flag], [out]),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    program = migraphx.parse_onnx_buffer(
+        model.SerializeToString(), default_dyn_dim_value=migraphx.dynamic_dimension(1, 64)
+    )
+    program.compile(migraphx.get_target("ref"))
+    for size, flag in ((4, True), (6, False), (4, True)):
+        (got,) = program.run({"x": np.ones(size, np.float32), "flag": np.array(flag)})
+        np.testing.assert_array_equal(np.asarray(got), np.arange(size))
+    with pytest.raises(migraphx.Error, match=r"cannot|match|broadcast"):
+        program.run({"x": np.ones(5, np.float32), "flag": np.array(True)})
+
+
+def test_dimensions_called_question_mark_are_different_ones():
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["?", "?"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["?", "?"])
+    model = helper.make_model(
+        helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y]),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    program = migraphx.parse_onnx_buffer(
+        model.SerializeToString(), default_dyn_dim_value=migraphx.dynamic_dimension(1, 64)
+    )
+    program.compile(migraphx.get_target("ref"))
+    (got,) = program.run({"x": np.ones((2, 5), np.float32)})
+    assert got.get_shape().lens() == [2, 5]

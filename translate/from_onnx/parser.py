@@ -102,6 +102,15 @@ def build(model: onnx.ModelProto, folder: Path | None, options: Options) -> Prog
     return program
 
 
+def dim_label(dim, name: str, axis: int) -> str:
+    """The name of an open dimension: its own, or that of the input and axis.
+
+    Exporters write "?" for dimensions that have no name; those are not one and the same.
+    """
+    named = any(c.isalnum() for c in dim.dim_param)
+    return dim.dim_param if named else f"{name}_d{axis}"
+
+
 class World:
     """What all scopes of one model share."""
 
@@ -273,7 +282,7 @@ class Scope:
                     f"{value.name!r}, which has {len(declared)}"
                 )
             dims = [
-                self.bound(as_dim(g), d.dim_param or f"{value.name}_d{k}")
+                self.bound(as_dim(g), dim_label(d, value.name, k))
                 for k, (g, d) in enumerate(zip(given, declared, strict=True))
             ]
         elif main:
@@ -289,7 +298,7 @@ class Scope:
         options = self.world.options
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             return dim.dim_value
-        label = dim.dim_param or f"{name}_d{axis}"
+        label = dim_label(dim, name, axis)
         if dim.dim_param in options.dim_params:
             return self.bound(as_dim(options.dim_params[dim.dim_param]), label)
         if options.default_dyn_dim_value is not None:

@@ -63,7 +63,7 @@ def if_(op, xp, cond, *args, bodies):
     if not is_known(cond):
         try:
             return _cond(cond, [lambda b=b: b(*given[b]) for b in bodies])
-        except _Differ:
+        except (_Differ, Error):  # a branch that is not taken need not fit the sizes given
             cond = known(cond)
     body = bodies[0] if number(cond) else bodies[1]
     return body(*given[body])

@@ -56,6 +56,10 @@ def literal_value(ins: Instruction) -> np.ndarray:
     return array.reshape(()) if ins.shape().is_rank0() else array
 
 
+# What NumPy and JAX raise for sizes and types that do not fit.
+MISFITS = (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError)
+
+
 def step(ins: Instruction, env: dict):
     """The value of one instruction."""
     name = ins.op_.op_name
@@ -71,11 +75,17 @@ def step(ins: Instruction, env: dict):
     except NeedsHost:
         raise Cut(ins, None) from None
     except Exception as error:
-        if not getattr(error, "_noted", False):
-            where = f" (from {', '.join(ins.debug)})" if ins.debug else ""
-            shapes = ", ".join(map(_describe, args))
-            error.add_note(f"while computing {name}{where} on {shapes}")
-            error._noted = True
+        if getattr(error, "_noted", False):
+            raise
+        where = f" (from {', '.join(ins.debug)})" if ins.debug else ""
+        place = f"while computing {name}{where} on {', '.join(map(_describe, args))}"
+        if isinstance(error, MISFITS) and not isinstance(error, jax.errors.JAXTypeError):
+            text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            refused = Error(f"{name}: {text} ({place})")
+            refused._noted = True
+            raise refused from error
+        error.add_note(place)
+        error._noted = True
         raise
 
 

@@ -63,16 +63,23 @@ def turn_literals(module: Module) -> None:
 class Turning:
     """The walk over one module: `twins` has what exists with its channels last.
 
-    `starts` are windows whose twin is not made yet.
+    `starts` are windows whose twin is not made yet. `wanted` is what some later window reads,
+    directly or through operators that can be turned: turning the rest would gain nothing.
     """
 
     def __init__(self, module: Module):
         self.module = module
         self.twins: dict[Instruction, Instruction] = {}
         self.starts: set[Instruction] = set()
+        self.wanted: set[Instruction] = set()
         self.done: list[Instruction] = []
 
     def run(self) -> None:
+        for ins in reversed(self.module.instructions):
+            if ins.op_.op_name in WINDOWS:
+                self.wanted.add(ins.inputs_[0])
+            elif ins in self.wanted and can_be_turned(ins):
+                self.wanted.update(ins.inputs_)
         for ins in tuple(self.module.instructions):
             name = ins.op_.op_name
             if name in CONVOLUTIONS:
@@ -80,8 +87,9 @@ class Turning:
             self.done.append(ins)
             if name in WINDOWS and ins.shape().dims is not None:
                 self.starts.add(ins)
-            elif not ins.mods and name[0] != "@" and (twin := self.twin_of(ins)) is not None:
-                self.replace(ins, twin)
+            elif ins in self.wanted and can_be_turned(ins):
+                if (twin := self.twin_of(ins)) is not None:
+                    self.replace(ins, twin)
         self.module.instructions = self.done
         self.module.touch()
 
@@ -119,7 +127,7 @@ class Turning:
         rank = 0 if shape.dims is None or shape.subs else shape.rank
         if rank < 3 or not any(self.is_turned(i, rank) for i in ins.inputs_):
             return None
-        if isinstance(ins.op_, POINTWISE) or name in POINTWISE_NAMES:
+        if by_element(ins):
             if any(i.shape().dims != shape.dims for i in ins.inputs_):
                 return None
             return self.add(ins.op_, *map(self.turned, ins.inputs_))
@@ -131,11 +139,11 @@ class Turning:
         if name in WITH_AXES and len(ins.inputs_) == 1:
             axes = [place(axis, rank) for axis in ins.op_.axes]
             return self.add(replace(ins.op_, axes=axes), self.turned(ins.inputs_[0]))
-        if name == "pad":
-            pads, order = ins.op_.pads, last(rank)
-            pads = [pads[k] for k in order] + [pads[rank + k] for k in order]
-            return self.add(replace(ins.op_, pads=pads), self.turned(ins.inputs_[0]))
-        return None
+        if name != "pad":
+            return None
+        pads, order = ins.op_.pads, last(rank)
+        pads = [pads[k] for k in order] + [pads[rank + k] for k in order]
+        return self.add(replace(ins.op_, pads=pads), self.turned(ins.inputs_[0]))
 
     def is_turned(self, ins: Instruction, rank: int) -> bool:
         return (ins in self.twins or ins in self.starts) and ins.shape().rank == rank
@@ -189,6 +197,17 @@ class Turning:
         w._users.remove(ins)
         back._users.append(ins)
         ins.inputs_ = [x, back, *rest]
+
+
+def by_element(ins: Instruction) -> bool:
+    return isinstance(ins.op_, POINTWISE) or ins.op_.op_name in POINTWISE_NAMES
+
+
+def can_be_turned(ins: Instruction) -> bool:
+    """True for operators that `Turning.twin_of` knows."""
+    names = (*WITH_AXIS, *WITH_AXES, "pad")
+    spreads = isinstance(ins.op_, (Broadcast, Multibroadcast))
+    return by_element(ins) or spreads or ins.op_.op_name in names
 
 
 def place(axis: int, rank: int) -> int:

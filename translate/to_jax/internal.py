@@ -12,12 +12,12 @@ from migraphx.shape import element_space
 from migraphx.types import dtype_of
 
 from . import recurrent, reduce  # noqa: F401 - wrapped below
+from .numeric import wide_type
 from .registry import LOWER, NeedsHost, is_known, known_ints, lower
 from .view import OpenBuffer
 
 for _name in REF:
-    if _name in LOWER:
-        LOWER[f"ref::{_name}"] = LOWER[_name]
+    LOWER[f"ref::{_name}"] = LOWER[_name]
 
 
 @lower("ref::op")
@@ -119,7 +119,9 @@ def gqa_rotary_embedding(op, xp, qkv, lens, cosines, sines):
     turned = op.num_heads + op.kv_num_heads
     places = places_of(xp, lens, batch, steps)
     cos, sin = (xp.asarray(v)[places][:, None] for v in (cosines, sines))
-    x, size = qkv[:, :turned], 2 * cosines.shape[-1]
+    wide = wide_type(qkv.dtype)  # rounded once, after the sum
+    cos, sin, x = cos.astype(wide), sin.astype(wide), qkv[:, :turned].astype(wide)
+    size = 2 * cosines.shape[-1]
     if op.interleaved:
         a, b = x[..., 0:size:2], x[..., 1:size:2]
     else:

@@ -13,7 +13,8 @@ from migraphx.program import Program
 from migraphx.types import from_dtype
 
 from . import registry
-from .parser import Options, Scope, World, build, read_model
+from .parser import Options, Scope, World, build
+from .reading import read_model
 from .registry import HANDLERS, onnx_op
 
 # The files of handlers: importing them registers them.

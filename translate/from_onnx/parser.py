@@ -61,28 +61,6 @@ class Options:
             raise Error(f"parse_onnx: default_dim_value {self.default_dim_value} is negative")
 
 
-def read_model(source) -> onnx.ModelProto:
-    """The model of a path or of bytes, without external data."""
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        data, what = bytes(source), "the buffer"
-    else:
-        path = Path(source)
-        what = str(path)
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            reason = error.strerror or error
-            raise Error(f"parse_onnx: Failed reading onnx file: {path}: {reason}") from None
-    model = onnx.ModelProto()
-    try:
-        model.ParseFromString(data)
-    except Exception as error:
-        raise Error(f"parse_onnx: Failed reading onnx file: {what} is not an ONNX model") from error
-    if not model.HasField("graph"):
-        raise Error(f"parse_onnx: Failed reading onnx file: {what} holds no graph")
-    return model
-
-
 def build(model: onnx.ModelProto, folder: Path | None, options: Options) -> Program:
     """The program of a model."""
     program = Program()
@@ -90,6 +68,7 @@ def build(model: onnx.ModelProto, folder: Path | None, options: Options) -> Prog
     scope = Scope(world, program.main, None)
     try:
         world.check_operators(model.graph)
+        world.check_functions(model.graph)
         outputs = scope.graph(model.graph)
         program.main.add_return(outputs)
     except Error:
@@ -109,6 +88,10 @@ def dim_label(dim, name: str, axis: int) -> str:
     """
     named = any(c.isalnum() for c in dim.dim_param)
     return dim.dim_param if named else f"{name}_d{axis}"
+
+
+# More nodes than any model has: functions that call each other twice and more reach any number.
+MOST_NODES = 1_000_000
 
 
 class World:
@@ -142,6 +125,31 @@ class World:
             raise Error(
                 f"parse_onnx: Unknown operator: {parts}{hint}; "
                 "skip_unknown_operators=True lets them stand"
+            )
+
+    def check_functions(self, graph) -> None:
+        """Refuses functions that call themselves, or each other so often that nothing ends."""
+        sizes: dict = {}
+
+        def size(nodes) -> int:
+            total = 0
+            for node in nodes:
+                key = domain_of(node.domain), node.op_type
+                total += 1
+                if key not in self.functions:
+                    continue
+                if key not in sizes:
+                    sizes[key] = None
+                    sizes[key] = size(every_node(self.functions[key]))
+                if sizes[key] is None:
+                    raise Error(f"parse_onnx: the function {node.op_type} calls itself")
+                total += sizes[key]
+            return total
+
+        count = size(every_node(graph)) if self.functions else 0
+        if count > MOST_NODES:
+            raise Error(
+                f"parse_onnx: the model's functions stand for {count} nodes, more than {MOST_NODES}"
             )
 
     def handler(self, node, opsets=None):

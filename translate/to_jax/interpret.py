@@ -6,6 +6,8 @@ between stages; only the values in the environment differ.
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -56,6 +58,18 @@ def literal_value(ins: Instruction) -> np.ndarray:
     return array.reshape(()) if ins.shape().is_rank0() else array
 
 
+# More elements than any device holds; XLA ends the process where their number overflows.
+MOST_ELEMENTS = 1 << 42
+
+
+def _possible(value):
+    """A result, refused where its size is absurd."""
+    shape = getattr(value, "shape", ())
+    if all(type(n) is int for n in shape) and math.prod(shape) > MOST_ELEMENTS:
+        raise Error(f"a result of dims {list(shape)} has too many elements for any device")
+    return value
+
+
 # What NumPy and JAX raise for sizes and types that do not fit.
 MISFITS = (ValueError, TypeError, IndexError, ZeroDivisionError, OverflowError)
 
@@ -69,7 +83,7 @@ def step(ins: Instruction, env: dict):
         raise Error(f"program: the value of parameter {ins.op_.parameter!r} is missing")
     args = [env[i] for i in ins.inputs_]
     try:
-        return fit_rank(compute(ins, args, env), ins.shape())
+        return fit_rank(_possible(compute(ins, args, env)), ins.shape())
     except (NeedsValue, Cut) as need:  # of this instruction, or of one in a module of it
         raise Cut(ins, source_of(need.value, ins, args, env), need.value) from None
     except NeedsHost:

@@ -7,8 +7,11 @@ Importing this package loads no JAX and changes no setting of the process.
 from __future__ import annotations
 
 from .api import (
+    allocate_gpu,
+    from_gpu,
     get_onnx_operators,
     get_tf_operators,
+    gpu_sync,
     load,
     load_buffer,
     parse_onnx,
@@ -16,6 +19,7 @@ from .api import (
     parse_tf,
     save,
     save_buffer,
+    to_gpu,
 )
 from .argument import Argument as argument
 from .argument import argument_from_pointer, create_argument, fill_argument, generate_argument
@@ -44,16 +48,19 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Error",
+    "allocate_gpu",
     "argument",
     "argument_from_pointer",
     "autocast_fp8",
     "create_argument",
     "dynamic_dimension",
     "fill_argument",
+    "from_gpu",
     "generate_argument",
     "get_onnx_operators",
     "get_target",
     "get_tf_operators",
+    "gpu_sync",
     "instruction_ref",
     "load",
     "load_buffer",
@@ -75,4 +82,5 @@ __all__ = [
     "save_buffer",
     "shape",
     "target",
+    "to_gpu",
 ]

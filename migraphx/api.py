@@ -158,3 +158,53 @@ def save_buffer(p: Program) -> bytes:
     from .files import save_buffer as save_bytes
 
     return save_bytes(p)
+
+
+def to_gpu(arg, host: bool = False):
+    """A copy of an argument on the GPU that `get_target("gpu")` means.
+
+    Parameters
+    ----------
+    arg : argument
+        Or whatever an argument is made of.
+    host : bool
+        Accepted for scripts: memory of the host that a GPU can reach is not told apart.
+
+    Raises
+    ------
+    Error
+        if JAX finds no GPU.
+    """
+    from .argument import Argument
+    from .target import get_target, put
+
+    arg = arg if isinstance(arg, Argument) else Argument(arg)
+    return Argument.of(put(arg.numpy(), get_target("gpu")), arg.get_shape())
+
+
+def from_gpu(arg, host: bool = False):
+    """A copy of an argument on the host."""
+    from .argument import Argument
+
+    arg = arg if isinstance(arg, Argument) else Argument(arg)
+    return Argument.of(arg.numpy().copy(), arg.get_shape())
+
+
+def allocate_gpu(shape, host: bool = False):
+    """An argument of zeros on the GPU.
+
+    Raises
+    ------
+    Error
+        if JAX finds no GPU.
+    """
+    from .argument import fill_argument
+
+    return to_gpu(fill_argument(shape, 0), host)
+
+
+def gpu_sync() -> None:
+    """Waits until everything that was started on a device is done."""
+    from .target import synchronize
+
+    synchronize()

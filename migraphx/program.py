@@ -134,6 +134,14 @@ class Program:
         """
         return self._ready().run(params or {})
 
+    def run_async(self, params: dict, stream=None, stream_name: str = "") -> list:
+        """As `run`, with the arguments of MIGraphX's function for a stream of one's own.
+
+        JAX has its own streams: `stream` (an address) and `stream_name` are accepted and not
+        used, and the results are complete when they are handed out.
+        """
+        return self.run(params)
+
     def to_jax(self):
         """The program as a pure JAX function, to differentiate, batch, shard and compose.
 

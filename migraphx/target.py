@@ -72,6 +72,20 @@ def device_of(target: Target):
     return find_device(target.name())
 
 
+def put(array, target: Target):
+    """An array on the device of a target, with its type kept."""
+    from translate.to_jax import put_on
+
+    return put_on(array, target.name())
+
+
+def synchronize() -> None:
+    """Waits for all devices."""
+    from translate.to_jax import wait_for_devices
+
+    wait_for_devices()
+
+
 def translate_program(program, target: Target, options: dict, eager: bool):
     """The executable form of a program."""
     from translate.to_jax import compile_program

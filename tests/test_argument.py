@@ -236,3 +236,35 @@ def test_copy_keeps_gaps():
 )  # fmt: skip
 def test_numbers_print_with_six_digits(value, text):
     assert repr(migraphx.argument(np.array([value]))) == text
+
+
+# -- memory of a GPU -------------------------------------------------------------------------------
+
+
+def test_from_gpu_copies_and_gpu_sync_returns():
+    given = migraphx.argument(np.arange(4, dtype=np.float32))
+    copy = migraphx.from_gpu(given)
+    assert copy == given
+    assert copy.data_ptr() != given.data_ptr()
+    assert migraphx.gpu_sync() is None
+
+
+def test_to_gpu_needs_a_gpu(monkeypatch):
+    """Here a CPU device plays the GPU; without one the error says how to install support."""
+    import jax
+
+    from translate.to_jax import device
+
+    given = migraphx.argument(np.arange(4, dtype=np.int64))
+    if all(d.platform == "cpu" for d in jax.devices()):
+        with pytest.raises(migraphx.Error, match="finds no GPU"):
+            migraphx.to_gpu(given)
+        with pytest.raises(migraphx.Error, match="finds no GPU"):
+            migraphx.allocate_gpu(given.get_shape())
+    monkeypatch.setattr(device, "ACCELERATORS", ("cpu",))
+    there = migraphx.to_gpu(given)
+    assert there == given
+    assert there.get_shape() == given.get_shape()
+    zeros = migraphx.allocate_gpu(given.get_shape())
+    assert zeros.tolist() == [0, 0, 0, 0]
+    assert migraphx.from_gpu(there) == given

@@ -23,7 +23,7 @@ from . import (  # noqa: F401 - registers the lowerings
     view,
     window,
 )
-from .device import find_device
+from .device import find_device, put_on, wait_for_devices
 from .evaluate import evaluate, fold
 from .executable import Executable, compile_program
 from .export import as_jax, export_program
@@ -37,5 +37,7 @@ __all__ = [
     "export_program",
     "find_device",
     "fold",
+    "put_on",
     "to_function",
+    "wait_for_devices",
 ]

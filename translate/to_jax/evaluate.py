@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from migraphx.argument import Argument, array_shape
+from migraphx.dims import Dim
 from migraphx.shape import Shape
 from migraphx.types import from_dtype
 
@@ -64,6 +65,13 @@ def to_argument(value, shape: Shape) -> Argument:
     return Argument.of(array, array_shape(array.shape, kind))
 
 
+def is_symbolic(attribute) -> bool:
+    """True if an attribute holds sizes that only a run knows, as that of a broadcast literal."""
+    return isinstance(attribute, tuple) and any(
+        isinstance(v, Dim) and v.is_symbolic() for v in attribute
+    )
+
+
 def fold(ins, values):
     """The value of one instruction from the NumPy values of its inputs, or None.
 
@@ -72,6 +80,7 @@ def fold(ins, values):
     if ins.op_.op_name in NO_VALUE:
         return None
     symbolic = any(v.dtype == np.dtype(object) for v in values if hasattr(v, "dtype"))
+    symbolic = symbolic or any(is_symbolic(getattr(ins.op_, k)) for k in ins.op_.kinds)
     try:
         with exact_types(), jax.default_device(find_device("cpu")):
             result = fit_rank(compute(ins, list(values), {}), ins.shape())

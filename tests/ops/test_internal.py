@@ -28,9 +28,7 @@ def lrn(x, alpha=1e-4, beta=0.75, bias=1.0, size=1):
     for c in range(x.shape[1]):
         low, high = max(0, c - (size - 1) // 2), min(x.shape[1], c + size // 2 + 1)
         square = (x[:, low:high] ** 2).sum(1)
-        out[:, c] = x[:, c] / (np.float32(bias) + np.float32(alpha) / size * square) ** np.float32(
-            beta
-        )
+        out[:, c] = x[:, c] / (bias + alpha / size * square) ** beta
     return out
 
 

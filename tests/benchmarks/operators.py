@@ -11,7 +11,7 @@ import argparse
 import statistics
 
 import numpy as np
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from .models import compiled, session
 from .operator_rows import ROWS, Row
@@ -43,7 +43,11 @@ def model_of(row: Row) -> tuple:
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for name, a in feeds.items()
     ]
-    results = [helper.make_tensor_value_info(name, row.result, None) for name in outputs]
+    kinds = (row.result, TensorProto.INT64) if row.kind == "TopK" else [row.result] * row.outputs
+    results = [
+        helper.make_tensor_value_info(name, kind, None)
+        for name, kind in zip(outputs, kinds, strict=True)
+    ]
     graph = helper.make_graph([node], "model", inputs, results, weights)
     opsets = [helper.make_opsetid("", OPSET)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString(), feeds

@@ -34,6 +34,7 @@ FAMILIES = (
     "pooling",
     "qlinear",
     "quant",
+    "quant_recurrent",
     "quant_weights",
     "random",
     "recurrent",

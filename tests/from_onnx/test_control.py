@@ -471,6 +471,11 @@ def test_a_branch_that_is_not_taken_need_not_fit():
         np.testing.assert_array_equal(np.asarray(got), np.arange(size))
     with pytest.raises(migraphx.Error, match="multibroadcast: .*cannot be broadcast"):
         program.run({"x": np.ones(5, np.float32), "flag": np.array(True)})
+    program = migraphx.parse_onnx_buffer(model.SerializeToString(), map_input_dims={"x": [6]})
+    (got,) = program.run({"x": np.ones(6, np.float32), "flag": np.array(False)})
+    np.testing.assert_array_equal(np.asarray(got), np.arange(6))
+    with pytest.raises(migraphx.Error, match="Mul"):
+        program.run({"x": np.ones(6, np.float32), "flag": np.array(True)})
 
 
 def test_dimensions_called_question_mark_are_different_ones():

@@ -44,7 +44,9 @@ def if_(m, cond, *, then_branch, else_branch):
 def branch_module(m, name: str, graph):
     """A module for a graph without inputs."""
     module = m.graph.world.module(name)
-    module.add_return(m.graph.child(module).graph(graph))
+    scope = m.graph.child(module)
+    scope.may_not_run = True
+    module.add_return(scope.graph(graph))
     return module
 
 

@@ -164,6 +164,16 @@ class World:
         return self.program.create_module(f"{name}_{count}" if count else name)
 
 
+# What a node that makes no sense raises in its handler.
+BAD = (Error, TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError,
+       AssertionError, ZeroDivisionError)  # fmt: skip
+
+
+def has_graph(node) -> bool:
+    """True for control flow."""
+    return any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute)
+
+
 class Scope:
     """One graph or function body: its names, seen from inside."""
 
@@ -175,6 +185,8 @@ class Scope:
         if parent is not None:
             self.builder._values = parent.builder._values
         self.depth = depth
+        # Of a branch that may never be taken: what does not fit there is left until it is.
+        self.may_not_run = parent is not None and parent.may_not_run
         self.attributes: dict = {}
 
     # -- names ---------------------------------------------------------------------------------
@@ -382,8 +394,7 @@ class Scope:
             ) from error
         except (Deferred, RecursionError, MemoryError):
             raise Error(f"{describe(node)}: cannot be translated") from None
-        except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError,
-                AssertionError, ZeroDivisionError) as error:  # fmt: skip
+        except BAD as error:
             raise Error(
                 f"{describe(node)}: bad inputs or attributes: {type(error).__name__}: {error}"
             ) from error
@@ -406,6 +417,10 @@ class Scope:
             return as_list(call(handler, self.builder, node, inputs, self))
         except Deferred:
             return self.defer(node, inputs)
+        except BAD:
+            if not self.may_not_run or has_graph(node):
+                raise
+            return self.defer(node, inputs)
 
     def without_handler(self, node, inputs: list) -> list:
         version = self.opsets.get(domain_of(node.domain))
@@ -427,6 +442,7 @@ class Scope:
         opsets = {domain_of(o.domain): o.version for o in function.opset_import} or self.opsets
         inner = Scope(self.world, self.module, None, opsets, self.depth + 1)
         inner.builder._values = self.builder._values
+        inner.may_not_run = self.may_not_run
         if len(inputs) > len(function.input):
             raise Error(f"{len(inputs)} inputs for the {len(function.input)} of the function")
         given = inputs + [None] * (len(function.input) - len(inputs))
@@ -439,7 +455,7 @@ class Scope:
 
     def defer(self, node, inputs: list) -> list:
         """Leaves the node to be translated while tracing."""
-        if any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute):
+        if has_graph(node):
             raise Error("its inputs must be known while parsing")
         self.world.deferred = True
         present = [k for k, i in enumerate(inputs) if i is not None]

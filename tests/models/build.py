@@ -290,12 +290,78 @@ def gpt(width=768, layers=12, heads=12, words=50257, places=1024, seed=5):
     return g.model(logits=(logits, TensorProto.FLOAT, ["batch", "sequence", words]))
 
 
+class Cached(Texts):
+    """The same layers for the words that follow a past, whose keys and values are given."""
+
+    def __init__(self, seed: int, width: int, heads: int, layers: int):
+        super().__init__(seed, width, heads)
+        dims = ["batch", heads, "past", width // heads]
+        self.pasts = [
+            [self.input(f"past.{k}.{part}", TensorProto.FLOAT, dims) for part in ("key", "value")]
+            for k in range(layers)
+        ]
+        self.past = self.size(self.pasts[0][0], 2)
+        self.presents = []
+
+    def total(self, ids) -> str:
+        """How long the past and the new words are together."""
+        return self.add("Add", self.past, self.size(ids, 1))
+
+    def positions(self, ids, table):
+        """The rows of a table from the end of the past on."""
+        return self.add("Slice", table, self.past, self.total(ids), self.constant([0]))
+
+    def attention(self, x, mask):
+        q, k, v = (self.split_heads(self.linear(x, self.width, self.width), x, (0, 2, 1, 3))
+                   for _ in range(3))  # fmt: skip
+        before = self.pasts[len(self.presents)]
+        k, v = (self.add("Concat", *pair, axis=2) for pair in zip(before, (k, v), strict=True))
+        self.presents.append((k, v))
+        scores = self.add("MatMul", q, self.add("Transpose", k, perm=(0, 1, 3, 2)))
+        scores = self.add("Div", scores, self.number((self.width // self.heads) ** 0.5))
+        weights = self.add("Softmax", self.add("Add", scores, mask), axis=-1)
+        y = self.add("Transpose", self.add("MatMul", weights, v), perm=(0, 2, 1, 3))
+        dims = [self.size(x, 0), self.size(x, 1), self.constant([self.width])]
+        y = self.add("Reshape", y, self.add("Concat", *dims, axis=0))
+        return self.linear(y, self.width, self.width)
+
+
+def gpt_cached(width=768, layers=12, heads=12, words=50257, places=1024, seed=5):
+    """`gpt` with its own weights (of one seed) and a cache of keys and values that grows.
+
+    A mask over the past and the new words says which of them count.
+    """
+    g = Cached(seed, width, heads, layers)
+    ids = g.input("input_ids", TensorProto.INT64, ["batch", "sequence"])
+    given = g.input("attention_mask", TensorProto.INT64, ["batch", "past + sequence"])
+    triangle = g.constant(np.tril(np.ones((1, 1, places, places), bool)), bool)
+    starts, ends = g.constant([0]), g.total(ids)
+    seen = g.add("Slice", triangle, g.past, ends, g.constant([2]))
+    seen = g.add("Slice", seen, starts, ends, g.constant([3]))
+    shown = g.add("Unsqueeze", g.add("Cast", given, to=TensorProto.BOOL), g.constant([1, 2]))
+    seen = g.add("And", seen, shown)
+    mask = g.add("Where", seen, g.number(0), g.number(np.finfo(np.float32).min))
+    x, table = g.embed(ids, words, places)
+    for _ in range(layers):
+        x = g.add("Add", x, g.attention(g.normal(x), mask))
+        x = g.add("Add", x, g.feed_forward(g.normal(x), g.gelu_tanh))
+    logits = g.add("MatMul", g.normal(x), g.add("Transpose", table, perm=(1, 0)))
+    dims = ["batch", heads, "past + sequence", width // heads]
+    presents = {
+        f"present.{k}.{part}": (value, TensorProto.FLOAT, dims)
+        for k, pair in enumerate(g.presents)
+        for part, value in zip(("key", "value"), pair, strict=True)
+    }
+    return g.model(logits=(logits, TensorProto.FLOAT, ["batch", "sequence", words]), **presents)
+
+
 MODELS = {
     "resnet50": resnet50,
     "mobilenet_v2": mobilenet_v2,
     "unet": unet,
     "bert": bert,
     "gpt": gpt,
+    "gpt_cached": gpt_cached,
 }
 
 # Sizes at which each model takes a second, for tests.
@@ -305,6 +371,7 @@ SMALL = {
     "unet": {"width": 8, "size": 32},
     "bert": {"width": 64, "layers": 2, "heads": 4, "words": 100, "places": 32},
     "gpt": {"width": 64, "layers": 2, "heads": 4, "words": 100, "places": 32},
+    "gpt_cached": {"width": 64, "layers": 2, "heads": 4, "words": 100, "places": 64},
 }
 
 

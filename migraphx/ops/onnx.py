@@ -38,6 +38,9 @@ class OnnxSlice(Op, name="onnx::slice", inputs=1, own=True):
         dims = list(x.dims)
         axes = self.axes_of(self.axes, len(dims))
         for axis, start, end in zip(axes, self.starts, self.ends, strict=True):
+            plain = all(isinstance(v, int) for v in (start, end, dims[axis]))
+            if plain and not 0 <= start <= end <= dims[axis]:
+                self.fail(f"{start} to {end} lies outside of axis {axis} of {x}")
             dims[axis] = end - start
         return x.standard_of(dims)
 

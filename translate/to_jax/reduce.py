@@ -311,13 +311,38 @@ def topk(op, xp, x, indices=None):
 
 def topk_places(xp, x, k: int, largest: bool):
     """Indices of the k best along the last axis, best first, of equal ones the smaller first."""
-    keys = order_keys(xp, x)
-    keys = keys if largest else ~keys
-    if xp is np:
-        return np.argsort(~keys, -1, kind="stable")[..., :k]
-    if context().platform == "cpu" and keys.dtype.itemsize == 4 and 4 * k > x.shape[-1]:
-        return places_by_sort(~keys)[..., :k]
-    return lax.top_k(keys, k)[1]
+
+    def by_keys(x):
+        keys = order_keys(xp, x)
+        keys = keys if largest else ~keys
+        if xp is np:
+            return np.argsort(~keys, -1, kind="stable")[..., :k]
+        if context().platform == "cpu" and keys.dtype.itemsize == 4 and 4 * k > x.shape[-1]:
+            return places_by_sort(~keys)[..., :k]
+        return lax.top_k(keys, k)[1]
+
+    if xp is np or context().platform != "cpu" or not fits_float32(x.dtype) or 4 * k > x.shape[-1]:
+        return by_keys(x)
+    return topk_of_floats(lax.stop_gradient(x), k, largest, by_keys)
+
+
+def fits_float32(dtype) -> bool:
+    """True for types whose numbers are all numbers of float32."""
+    whole = not is_float(dtype) and dtype != BOOL
+    return dtype != FLOAT64 and (not whole or np.dtype(dtype).itemsize <= 2)
+
+
+def topk_of_floats(x, k: int, largest: bool, otherwise):
+    """Where nothing is NaN: XLA finds the best of float32 40 times as fast as of whole numbers."""
+    wide = x.astype(FLOAT32)
+    wide = jnp.where(wide == 0, jnp.zeros((), FLOAT32), wide)  # -0.0 equals 0.0
+    wide = wide if largest else -wide
+    if not is_float(x.dtype):
+        return lax.top_k(wide, k)[1]
+    return lax.cond(
+        jnp.isnan(wide).any(), lambda x, wide: otherwise(x), lambda x, wide: lax.top_k(wide, k)[1],
+        x, wide,
+    )  # fmt: skip
 
 
 def places_by_sort(keys):

@@ -380,5 +380,5 @@ def test_a_replacement_that_stands_too_late_is_sorted():
 def test_a_replacement_of_another_shape_is_refused():
     _, main, (x, exp, log) = chain_of("exp", "log")
     other = main.insert(log, "convert", x, target_type=migraphx.shape.type_t.half_type)
-    with pytest.raises(migraphx.Error, match="half_type.* cannot stand for .*float_type"):
+    with pytest.raises(migraphx.Error, match=r"half_type.* cannot stand for .*float_type"):
         main.replace_instruction(exp, other)

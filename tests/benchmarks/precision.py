@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import warnings
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -91,7 +92,7 @@ def main(rounds: int = 15) -> None:
         for kind in KINDS:
             parsed = migraphx.parse_onnx_buffer(model.SerializeToString(), map_input_dims=shapes)
             program = quantised(parsed, kind, data)
-            calls[kind] = lambda p=program: p.run(data)
+            calls[kind] = partial(program.run, data)
             results[kind] = np.asarray(program.run(data)[0])
         calls["ort"] = rival(model, data)
         found = measured(calls, rounds)

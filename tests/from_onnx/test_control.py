@@ -469,7 +469,7 @@ def test_a_branch_that_is_not_taken_need_not_fit():
     for size, flag in ((4, True), (6, False), (4, True)):
         (got,) = program.run({"x": np.ones(size, np.float32), "flag": np.array(flag)})
         np.testing.assert_array_equal(np.asarray(got), np.arange(size))
-    with pytest.raises(migraphx.Error, match="multibroadcast: .*cannot be broadcast"):
+    with pytest.raises(migraphx.Error, match=r"multibroadcast: .*cannot be broadcast"):
         program.run({"x": np.ones(5, np.float32), "flag": np.array(True)})
     program = migraphx.parse_onnx_buffer(model.SerializeToString(), map_input_dims={"x": [6]})
     (got,) = program.run({"x": np.ones(6, np.float32), "flag": np.array(False)})

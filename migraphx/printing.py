@@ -134,6 +134,7 @@ class _Writer:
         self.exact = weights or _beyond_migraphx(program)
         self.names = output_names(program.get_modules())
         self.variables = _variables(self.names.values())
+        self.modules = _module_variables(program.get_modules())
         self.written = set()
         self.seeds = itertools.count()
         self.encoded = False
@@ -149,7 +150,7 @@ class _Writer:
 
     def module(self, module) -> None:
         self.written.add(module)
-        variable = _module_variable(module)
+        variable = self.modules[module]
         if module is self.program.main:
             self.lines.append("m = p.get_main_module()")
         else:
@@ -183,7 +184,7 @@ class _Writer:
             return f"{given}{module}.add_literal({self.literal(ins, position)})"
         if type(ins.op_) is Return:
             return f"{module}.add_return([{inputs}])"
-        mods = f", [{', '.join(map(_module_variable, ins.mods))}]" if ins.mods else ""
+        mods = f", [{', '.join(self.modules[m] for m in ins.mods)}]" if ins.mods else ""
         shape = shape_py(ins.shape(), exact=False)
         return f"{given}{module}.add_instruction({op_py(ins.op_)}, [{inputs}]{mods}) # {shape}"
 
@@ -256,10 +257,17 @@ def _variables(names) -> dict:
     return found
 
 
-def _module_variable(module) -> str:
-    if module.name() == "main":
-        return "m"
-    return "m" + re.sub(r"[^0-9a-zA-Z_]", "_", module.name())
+def _module_variables(modules) -> dict:
+    """A Python name for each module, all different."""
+    found, taken = {}, set()
+    for module in modules:
+        name = module.name()
+        text = "m" if name == "main" else "m" + re.sub(r"[^0-9a-zA-Z_]", "_", name)
+        while text in taken:
+            text += "_"
+        taken.add(text)
+        found[module] = text
+    return found
 
 
 def _quoted(text: str) -> str:

@@ -101,3 +101,23 @@ def test_dot_has_a_node_for_each_instruction_and_an_edge_for_each_input(name):
     )
     inputs = sum(len(i.inputs()) + len(i.module_inputs()) for i in instructions)
     assert text.count(" -> ") == inputs
+
+
+def test_modules_whose_names_differ_in_punctuation_only():
+    program = migraphx.program()
+    main = program.get_main_module()
+    cond = main.add_parameter("cond", migraphx.shape(type="bool_type", lens=[1]))
+    mods = []
+    for name, value in (("if:1", 1.0), ("if.1", 2.0)):
+        module = program.create_module(name)
+        module.add_return([module.add_literal(np.array([value], np.float32))])
+        mods.append(module)
+    both = main.add("if", cond, mods=mods)
+    main.add_return([main.add("get_tuple_elem", both, index=0)])
+    names = {"migraphx": migraphx}
+    exec(program.to_py(weights=True), names)
+    again = names["p"]
+    for flag, value in ((True, 1.0), (False, 2.0)):
+        again.compile(migraphx.get_target("ref"))
+        (got,) = again.run({"cond": np.array([flag])})
+        assert got.tolist() == [value]

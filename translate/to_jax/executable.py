@@ -60,6 +60,8 @@ def compile_program(program, target, options: dict, eager: bool) -> Executable:
     """The executable of a program; with `eager`, a static one is compiled at once."""
     from migraphx.passes import prepare
 
+    exact = target.name() == "ref"  # what the others are compared with
+    options = {**options, "fast_math": bool(options.get("fast_math", True)) and not exact}
     prepared = prepare(program, target.name(), options)
     executable = Executable(prepared, program, find_device(target.name()), options)
     if eager:

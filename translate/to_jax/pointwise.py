@@ -29,9 +29,9 @@ from .registry import context, lower
 
 # Functions of real numbers: operator and its name in NumPy and jax.numpy.
 REAL = {
-    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
-    "atanh": "arctanh", "cos": "cos", "cosh": "cosh", "exp": "exp", "log": "log",
-    "log2": "log2", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh",
+    "acosh": "arccosh", "asinh": "arcsinh", "atanh": "arctanh", "cos": "cos", "cosh": "cosh",
+    "exp": "exp", "log": "log", "log2": "log2", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt",
+    "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
 
 
@@ -54,10 +54,30 @@ for _name, _function in ROUNDING.items():
     lower(_name)(_rounding(_function))
 
 
+def _by_polynomial(xp, x) -> bool:
+    """True where XLA's own inverse functions of angles cost 10 times what others need."""
+    return xp is jnp and context().platform == "cpu" and x.dtype != np.float64 and is_float(x.dtype)
+
+
 @lower("atan")
 def atan(op, xp, x):
-    fast = xp is jnp and context().platform == "cpu" and x.dtype != np.float64
-    return in_floats(xp, _atan_polynomial if fast and is_float(x.dtype) else xp.arctan, x)
+    return in_floats(xp, _atan_polynomial if _by_polynomial(xp, x) else xp.arctan, x)
+
+
+@lower("asin")
+def asin(op, xp, x):
+    """asin x = 2 atan(x / (1 + sqrt(1 - x²)))"""
+    if not _by_polynomial(xp, x):
+        return in_floats(xp, xp.arcsin, x)
+    return in_floats(xp, lambda v: 2 * _atan_polynomial(v / (1 + xp.sqrt((1 - v) * (1 + v)))), x)
+
+
+@lower("acos")
+def acos(op, xp, x):
+    """acos x = 2 atan(sqrt((1 - x) / (1 + x)))"""
+    if not _by_polynomial(xp, x):
+        return in_floats(xp, xp.arccos, x)
+    return in_floats(xp, lambda v: 2 * _atan_polynomial(xp.sqrt((1 - v) / (1 + v))), x)
 
 
 @jax.custom_jvp

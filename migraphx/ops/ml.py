@@ -5,7 +5,7 @@ A map is a Python dict while a program runs; what reads or makes maps or texts r
 
 from __future__ import annotations
 
-from ..dims import UNBOUNDED, Dim
+from ..dims import UNBOUNDED, Dim, fixed, lo
 from ..shape import Shape
 from ..types import type_t
 from .base import Ints, Op
@@ -15,6 +15,18 @@ MODES = (
     "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
     "BRANCH_MEMBER",
 )  # fmt: skip
+
+
+AGGREGATES = ("SUM", "AVERAGE", "MIN", "MAX")
+TRANSFORMS = ("NONE", "SOFTMAX", "SOFTMAX_ZERO", "LOGISTIC", "PROBIT")
+KERNELS = ("LINEAR", "POLY", "RBF", "SIGMOID")
+
+
+def check_word(op: Op, key: str, words) -> None:
+    """Refuses a text attribute that is none of `words`."""
+    value = getattr(op, key)
+    if value not in words:
+        op.fail(f"{key} {value!r} is none of {', '.join(words)}")
 
 
 def rows_of(x: Shape):
@@ -30,6 +42,8 @@ class Lookup(Op, name="onnx::lookup", inputs=4, own=True):
     differentiable = False
 
     def rule(self, x, keys, values, default):
+        if x.is_rank0():
+            return Shape.scalar_of(values.type())
         return Shape.unknown(values.type()) if x.dims is None else x.standard_of(kind=values.type())
 
 
@@ -50,6 +64,10 @@ class Forest(Op, name="onnx::forest", inputs=(9, 10), own=True):
     modes: Ints = ()  # the comparisons that occur
 
     def rule(self, x, roots, *nodes):
+        if any(not 0 <= mode < len(MODES) for mode in self.modes):
+            self.fail(f"modes {list(self.modes)} are positions in {', '.join(MODES)}")
+        if MODES.index("BRANCH_MEMBER") in self.modes and len(nodes) < 8:
+            self.fail("BRANCH_MEMBER needs the members of sets")
         rows = rows_of(x)
         if rows is None:
             return Shape.unknown(type_t.int32_type)
@@ -67,6 +85,9 @@ class ForestScore(Op, name="onnx::forest_score", inputs=(2, 3), own=True):
     aggregate: str = "SUM"
 
     def rule(self, leaves, weights, *given):
+        check_word(self, "aggregate", AGGREGATES)
+        if self.aggregate in ("MIN", "MAX") and not given:
+            self.fail(f"{self.aggregate} needs to be told which weights are given")
         if leaves.dims is None:
             return Shape.unknown(weights.type())
         return Shape.make(weights.type(), (leaves.dims[0], weights.dims[1]))
@@ -78,6 +99,7 @@ class PostTransform(Op, name="onnx::post_transform", inputs=1, own=True):
     kind: str = "NONE"
 
     def rule(self, x):
+        check_word(self, "kind", TRANSFORMS)
         return x if x.dims is None else x.standard_of()
 
 
@@ -90,9 +112,13 @@ class SvmKernel(Op, name="onnx::svm_kernel", inputs=2, own=True):
     degree: float = 3.0
 
     def rule(self, x, vectors):
+        check_word(self, "kind", KERNELS)
         rows = rows_of(x)
         if rows is None:
             return x
+        wide = vectors.dims[1]
+        if x.rank < 3 and fixed(x.dims[-1]) and fixed(wide) and lo(x.dims[-1]) != lo(wide):
+            self.fail(f"{x} has {x.dims[-1]} features, the support vectors {vectors} {wide}")
         return Shape.make(x.type(), (rows, vectors.dims[0]))
 
 
@@ -100,7 +126,11 @@ class SvmProbability(Op, name="onnx::svm_probability", inputs=1, own=True):
     """Class probabilities from those of all pairs of classes, [samples, classes, classes]."""
 
     def rule(self, x):
-        return x if x.dims is None else x.standard_of(x.dims[:-1])
+        if x.dims is None:
+            return x
+        if x.rank != 3:
+            self.fail(f"the probabilities of pairs need 3 dimensions, got {x}")
+        return x.standard_of(x.dims[:-1])
 
 
 class FeatureRows(Op, name="onnx::feature_rows", inputs=(1, None), own=True):
@@ -109,6 +139,8 @@ class FeatureRows(Op, name="onnx::feature_rows", inputs=(1, None), own=True):
     columns: Ints = ()
 
     def rule(self, *xs):
+        if len(self.columns) != len(xs):
+            self.fail(f"{len(self.columns)} columns for {len(xs)} inputs")
         rows = rows_of(xs[0])
         if rows is None:
             return Shape.unknown(type_t.float_type)
@@ -174,6 +206,7 @@ class StringNormalizer(Op, name="onnx::string_normalizer", inputs=(1, 2), own=Tr
     sensitive: bool = False
 
     def rule(self, x, *stop_words):
+        check_word(self, "case", ("NONE", "LOWER", "UPPER"))
         return Shape.unknown(type_t.string_type)
 
 
@@ -219,6 +252,7 @@ class TfIdf(Op, name="onnx::tf_idf", inputs=(3, 4), own=True):
     columns: int = 0
 
     def rule(self, x, *pool):
+        check_word(self, "mode", ("TF", "IDF", "TFIDF"))
         if x.dims is None:
             return Shape.unknown(type_t.float_type)
         front = x.dims[:1] if x.rank > 1 else ()

@@ -60,6 +60,11 @@ class SplitToSequence(Sequence, name="onnx::split_to_sequence", inputs=(1, 2), o
     axis: int = 0
     keepdims: bool = True
 
+    def rule(self, x, *sizes):
+        if x.dims is not None:
+            self.axis_of(self.axis, x.rank)
+        return super().rule(x)
+
 
 class ConcatFromSequence(Sequence, name="onnx::concat_from_sequence", inputs=1, own=True):
     """The tensors of a sequence joined along an axis, or along a new one."""

@@ -1,4 +1,4 @@
-"""The nodes of symbolic whole numbers and their arithmetic; `symbolic` reads and writes them.
+"""The nodes of symbolic whole numbers; `arithmetic` computes, `symbolic` reads and writes them.
 
 Expressions are small trees of this module's own, built directly in MIGraphX's canonical form.
 sympy orders, prints and divides by its own rules, so each result would have to be converted; it
@@ -27,10 +27,10 @@ def _both_sides(operation) -> tuple:
     """An operator and its mirrored form, for expressions and whole numbers."""
 
     def apply(a, b):
-        a, b = _as_expr(a), _as_expr(b)
+        a, b = as_expr(a), as_expr(b)
         if a is None or b is None:
             return NotImplemented
-        return operation(*_gathered(a, b)) if a.names and b.names else operation(a, b)
+        return operation(*gathered(a, b)) if a.names and b.names else operation(a, b)
 
     return apply, lambda a, b: apply(b, a)
 
@@ -105,26 +105,26 @@ class Expr:
             return self is other or (hash(self) == hash(other) and self.key == other.key)
         return NotImplemented
 
-    __add__, __radd__ = _both_sides(lambda a, b: _add(a, b))
-    __sub__, __rsub__ = _both_sides(lambda a, b: _add(a, b, -1))
-    __mul__, __rmul__ = _both_sides(lambda a, b: _multiply(a, b))
-    __floordiv__, __rfloordiv__ = _both_sides(lambda a, b: _divide(a, b))
-    __mod__, __rmod__ = _both_sides(lambda a, b: _remainder(a, b))
+    __add__, __radd__ = _both_sides(lambda a, b: add(a, b))
+    __sub__, __rsub__ = _both_sides(lambda a, b: add(a, b, -1))
+    __mul__, __rmul__ = _both_sides(lambda a, b: multiply(a, b))
+    __floordiv__, __rfloordiv__ = _both_sides(lambda a, b: divide(a, b))
+    __mod__, __rmod__ = _both_sides(lambda a, b: remainder(a, b))
 
     def __neg__(self):
-        return _multiply(Integer(-1), self)
+        return multiply(Integer(-1), self)
 
     def __lt__(self, other):
-        return _at_least(other, self, 1)
+        return at_least(other, self, 1)
 
     def __le__(self, other):
-        return _at_least(other, self, 0)
+        return at_least(other, self, 0)
 
     def __gt__(self, other):
-        return _at_least(self, other, 1)
+        return at_least(self, other, 1)
 
     def __ge__(self, other):
-        return _at_least(self, other, 0)
+        return at_least(self, other, 0)
 
     def __index__(self):
         raise Error(f"symbolic: {self} has no single value; evaluate it at some sizes")
@@ -285,7 +285,7 @@ class Symbol(Expr):
         raise Error(f"symbolic: the size of {self.name} is not given; got {sorted(sizes)}")
 
     def substitute(self, values):
-        return _need_expr(values[self.name]) if self.name in values else self
+        return need_expr(values[self.name]) if self.name in values else self
 
     def render(self, spell):
         return spell(self)
@@ -345,7 +345,7 @@ class Product(Expr):
         return result
 
     def sum_parts(self):
-        return 0, ((_product(1, self.powers), self.factor),)
+        return 0, ((product_of(1, self.powers), self.factor),)
 
     def product_parts(self):
         return self.factor, self.powers
@@ -409,28 +409,6 @@ class Largest(Smallest):
         return high(*args)
 
 
-def smallest(*xs) -> Expr:
-    """The smallest of numbers and expressions; those never smaller than another drop out."""
-    return _extreme(Smallest, xs, lambda x, y: (x - y).span()[0] >= 0)
-
-
-def largest(*xs) -> Expr:
-    """The largest of numbers and expressions; those never larger than another drop out."""
-    return _extreme(Largest, xs, lambda x, y: (y - x).span()[0] >= 0)
-
-
-def _extreme(kind, xs, needless):
-    exprs = _gathered(*map(_need_expr, xs))
-    parts = {p for x in exprs for p in (x.args if type(x) is kind else (x,))}
-    if not 0 < len(parts) <= MAX_TERMS:
-        raise Error(f"symbolic: {kind.word} of {len(parts)}; give 1 to {MAX_TERMS}")
-    kept = sorted(parts, key=attrgetter("key"))
-    for x in tuple(kept):
-        if any(x is not y and needless(x, y) for y in kept):
-            kept.remove(x)
-    return kept[0] if len(kept) == 1 else kind(tuple(kept))
-
-
 def make_symbol(name: str, intervals, sizes) -> Symbol:
     """A checked symbol, intervals and optimals in their canonical order."""
     if not (isinstance(name, str) and _NAME.fullmatch(name)):
@@ -448,7 +426,8 @@ def make_symbol(name: str, intervals, sizes) -> Symbol:
     return Symbol(name, intervals, low, high, sizes)
 
 
-def _as_expr(x) -> Expr | None:
+def as_expr(x) -> Expr | None:
+    """A whole number or expression as an expression; None for anything else."""
     if isinstance(x, Expr):
         return x
     if isinstance(x, bool) or not hasattr(x, "__index__"):
@@ -456,144 +435,28 @@ def _as_expr(x) -> Expr | None:
     return Integer(index(x))
 
 
-def _need_expr(x) -> Expr:
-    expr = _as_expr(x)
+def need_expr(x) -> Expr:
+    """`as_expr`, or a TypeError."""
+    expr = as_expr(x)
     if expr is None:
         raise TypeError(f"symbolic: expected a whole number or an expression, got {x!r}")
     return expr
 
 
-def _gathered(*exprs) -> tuple:
-    """The expressions, each name carrying what any of them knows about it."""
-    seen, changes = {}, {}
-    for expr in exprs:
-        for name, symbol in expr.names.items():
-            known = changes.get(name) or seen.setdefault(name, symbol)
-            if symbol is known or (symbol.key, symbol.sizes) == (known.key, known.sizes):
-                continue
-            intervals = symbol.intervals + known.intervals
-            changes[name] = make_symbol(name, intervals, symbol.sizes + known.sizes)
-    return tuple(e.substitute(changes) for e in exprs) if changes else exprs
-
-
-def _sum(constant: int, terms: dict) -> Expr:
-    left = [item for item in terms.items() if item[1]]
-    if len(left) > MAX_TERMS:
-        raise Error(f"symbolic: a sum of more than {MAX_TERMS} terms")
-    if not left:
-        return Integer(constant)
-    if not constant and len(left) == 1:
-        ((term, factor),) = left
-        return term if factor == 1 else _product(factor, term.product_parts()[1])
-    left.sort(key=lambda item: item[0].key)
-    return Sum(constant, tuple(left))
-
-
-def _product(factor: int, powers) -> Expr:
-    powers = sorted(powers, key=lambda item: item[0].key)
-    if not factor or not powers:
-        return Integer(factor)
-    if any(p > MAX_POWER for _, p in powers):
-        raise Error(f"symbolic: a power above {MAX_POWER}")
-    if factor == 1 and len(powers) == 1 and powers[0][1] == 1:
-        return powers[0][0]
-    return Product(factor, tuple(powers))
-
-
-def _add(a: Expr, b: Expr, sign: int = 1) -> Expr:
-    (constant, terms), (more, others) = a.sum_parts(), b.sum_parts()
-    found = dict(terms)
-    for term, factor in others:
-        found[term] = found.get(term, 0) + sign * factor
-    return _sum(constant + sign * more, found)
-
-
-def _multiply(a: Expr, b: Expr) -> Expr:
-    if not isinstance(a, Sum) and not isinstance(b, Sum):
-        (factor, powers), (more, others) = a.product_parts(), b.product_parts()
-        found = dict(powers)
-        for base, power in others:
-            found[base] = found.get(base, 0) + power
-        return _product(factor * more, found.items())
-    (left, terms), (right, others) = a.sum_parts(), b.sum_parts()
-    if len(terms) * len(others) > MAX_TERMS:
-        raise Error(f"symbolic: a sum of more than {MAX_TERMS} terms")
-    pairs = [(t, c * right) for t, c in terms] + [(t, c * left) for t, c in others]
-    pairs += [(_multiply(t, u), c * d) for t, c in terms for u, d in others]
-    found = {}
-    for term, factor in pairs:
-        found[term] = found.get(term, 0) + factor
-    return _sum(left * right, found)
-
-
-def _divide(a: Expr, b: Expr) -> Expr:
-    """Division that simplifies only where nothing is lost, by MIGraphX's rules."""
-    _refuse_zero(a, b)
-    if a == b or a == 0:
-        return Integer(int(a == b))
-    if isinstance(b, Integer):
-        divisor = b.number
-        constant, terms = a.sum_parts()
-        if not terms:
-            return Integer(constant // divisor)
-        if not constant % divisor and not any(c % divisor for _, c in terms):
-            return _sum(constant // divisor, {t: c // divisor for t, c in terms})
-    if isinstance(a, Product):
-        (factor, powers), (other, others) = a.product_parts(), b.product_parts()
-        powers, others = dict(powers), dict(others)
-        shared = {base: min(p, others[base]) for base, p in powers.items() if base in others}
-        if shared:
-            rest = _product(factor, _less(powers, shared))
-            return _divide(rest, _product(other, _less(others, shared)))
-    return Quotient(a, b)
-
-
-def _less(powers: dict, taken: dict) -> list:
-    rest = ((base, power - taken.get(base, 0)) for base, power in powers.items())
-    return [(base, power) for base, power in rest if power]
-
-
-def _remainder(a: Expr, b: Expr) -> Expr:
-    """The remainder of `_divide`; what the divisor surely divides drops out."""
-    _refuse_zero(a, b)
-    constant, terms = a.sum_parts()
-    factor, powers = b.product_parts()
-    kept = {t: c for t, c in terms if c % factor or not _divides(powers, t)}
-    if not powers:
-        constant = 0 if not constant % factor else constant
-    rest = _sum(constant, kept)
-    if rest == 0 or a == b:
-        return Integer(0)
-    if isinstance(rest, Integer) and isinstance(b, Integer):
-        return Integer(rest.number % b.number)
-    return Remainder(rest, b)
-
-
-def _divides(powers, term: Expr) -> bool:
-    available = dict(term.product_parts()[1])
-    return all(available.get(base, 0) >= power for base, power in powers)
-
-
-def _refuse_zero(a: Expr, b: Expr):
-    if isinstance(b, Integer) and not b.number:
-        raise Error(f"symbolic: division by zero: ({a.text()})/0")
-
-
-def _at_least(large, small, gap: int):
-    """Whether `large` is always `gap` above `small`; never so is False, sometimes an error."""
-    large, small = _as_expr(large), _as_expr(small)
-    if large is None or small is None:
-        return NotImplemented
-    lo, hi = (large - small).span()
-    if lo >= gap or hi < gap:
-        return lo >= gap
-    sign = "<" if gap else "<="
-    raise Error(
-        f"symbolic: comparison undetermined: {small.text()} {sign} {large.text()}; "
-        f"the difference lies in {lo}..{hi}"
-    )
-
-
 def _operand(expr: Expr, spell) -> str:
     text = expr.render(spell)
     return f"({text})" if isinstance(expr, (Sum, Product, Quotient)) else text
+
+
+# The operators above need the arithmetic, which needs the classes above.
+from .arithmetic import (  # noqa: E402
+    add,
+    at_least,
+    divide,
+    gathered,
+    largest,
+    multiply,
+    product_of,
+    remainder,
+    smallest,
+)

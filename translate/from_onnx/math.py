@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import onnx
 
 from migraphx.errors import Error
 from migraphx.types import FLOATS, INTEGERS, dtype_of, limits, type_t
@@ -271,8 +272,11 @@ def celu(m, x, *, alpha=1.0):
 
 
 @onnx_op("Selu")
-def selu(m, x, *, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875):
-    """gamma * (x above 0, alpha * (exp(x) - 1) below)."""
+def selu(m, x, *, alpha=None, gamma=None):
+    """gamma * (x above 0, alpha * (exp(x) - 1) below); opset 6 has more digits of both."""
+    exact = m.opset >= 6
+    alpha = (1.67326319217681884765625 if exact else 1.6732) if alpha is None else alpha
+    gamma = (1.05070102214813232421875 if exact else 1.0507) if gamma is None else gamma
     return m.common("mul", m.lit(gamma, x), m.add("elu", x, alpha=alpha))
 
 
@@ -370,7 +374,9 @@ def clip_between(m, x, low: float, high: float):
 
 @onnx_op("Cast", any_rank=True)
 def cast(m, x, *, to, saturate=1, round_mode="up"):
-    """Conversion by ONNX's rules; see `cast_to`."""
+    """Conversion by ONNX's rules; see `cast_to`. Before opset 6 `to` was a type's name."""
+    if isinstance(to, str) and to in dict(onnx.TensorProto.DataType.items()):
+        to = onnx.TensorProto.DataType.Value(to)
     return cast_to(m, x, element_type(to), saturate, round_mode)
 
 

@@ -161,7 +161,12 @@ def batch_normalization_1(
     m, x, scale, bias, mean, var, *, epsilon=1e-5, momentum=0.9, is_test=1, spatial=1,
     consumed_inputs=None,
 ):  # fmt: skip
-    return m.call("batchnorm", x, scale, bias, mean, var, epsilon=epsilon)
+    """Before opset 9 there may be numbers for each element of a sample, not only per channel."""
+    if spatial or m.rank(scale) == 1:
+        return m.call("batchnorm", x, scale, bias, mean, var, epsilon=epsilon)
+    inverse = m.add("rsqrt", m.common("add", var, m.lit(epsilon, var)))
+    whole = m.common("mul", m.common("sub", x, mean), m.common("mul", inverse, scale))
+    return m.common("add", whole, bias)
 
 
 def batch_norm_training(m, x, scale, bias, mean, var, epsilon, momentum):
@@ -267,7 +272,16 @@ def group_normalization(m, x, scale, bias, *, num_groups, epsilon=1e-5, stash_ty
 
 
 @onnx_op("MeanVarianceNormalization")
-def mean_variance_normalization(m, x, *, axes=None, across_channels=0, normalize_variance=1):
+def mean_variance_normalization_1(m, x, *, across_channels=0, normalize_variance=1):
+    """All samples together, and their channels if so told."""
+    axes = [k for k in range(m.rank(x)) if k != 1 or across_channels]
+    if normalize_variance:
+        return mean_variance_normalization(m, x, axes=axes)
+    return m.common("sub", x, m.add("reduce_mean", x, axes=axes))
+
+
+@onnx_op("MeanVarianceNormalization", since=9)
+def mean_variance_normalization(m, x, *, axes=None):
     chosen = [0, 2, 3] if axes is None else axes
     center = m.add("reduce_mean", x, axes=chosen)
     distance = m.common("sub", x, center)

@@ -37,7 +37,16 @@ def upsample(m, x, scales: Const, *, mode="nearest"):
 
 @onnx_op("Resize")
 def resize_10(m, x, scales: Const, *, mode="nearest"):
-    return upsample(m, x, scales, mode=mode)
+    """As Upsample, but axes that shrink take the element at or after each place."""
+    scales = scales.reshape(-1)
+    if mode != "nearest" or not (scales < 1).any():
+        return upsample(m, x, scales, mode=mode)
+    if (scales > 1).any():
+        x = upsample(m, x, np.maximum(scales, 1), mode=mode)
+    return resize(
+        m, x, None, np.minimum(scales, 1), mode=mode, nearest_mode="ceil",
+        coordinate_transformation_mode="asymmetric",
+    )  # fmt: skip
 
 
 @onnx_op("Resize", since=11)

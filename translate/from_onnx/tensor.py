@@ -571,7 +571,9 @@ def dropout(m, x, ratio: Const = None, training_mode: Const = None, *, seed=None
 
 @onnx_op("Dropout")
 def dropout_1(m, x, *, ratio=0.5, is_test=1, consumed_inputs=None):
-    return m.add("identity", x), m.broadcast(m.lit(np.array(True)), m.dims(x))
+    """The mask has the type of x; from opset 10 on it is bool."""
+    kept = m.lit(np.array(True)) if m.opset >= 10 else m.lit(1, x)
+    return m.add("identity", x), m.broadcast(kept, m.dims(x))
 
 
 def is_instruction(x) -> bool:

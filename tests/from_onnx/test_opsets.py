@@ -55,6 +55,15 @@ def batch_first(name):
     return expected
 
 
+def nhwc_conv(x, w):
+    """The convolution of channels last (NHWC; weights OHWI) that onnxruntime has no kernel for."""
+    settings = "group = 2, strides = [2, 1], pads = [1, 0, 1, 1]"
+    model = model_of(11, "float[1,4,5,6] x, float[6,2,3,2] w", f"y = Conv <{settings}> (x, w)",
+                     "float[] y")  # fmt: skip
+    feeds = {"x": x.transpose(0, 3, 1, 2), "w": w.transpose(0, 3, 1, 2)}
+    return right(model, ORT, feeds)[0].transpose(0, 2, 3, 1)
+
+
 # fmt: off
 ROWS = [
     # -- broadcasting by attributes, up to opset 6
@@ -338,6 +347,29 @@ NETWORKS = [
     *row(8, "int64[2] l, float[2,2] a, float[2,3,2] x", "v, y = Scan <num_scan_inputs = 1, directions = [1], body = b (float[2] s, float[2] e) => (float[2] n, float[2] r) { n = Add (s, e) r = Mul (n, e) }> (l, a, x)",
          "float[] v, float[] y", l=np.array([2, 3])),
 ]
+CONTRIB = [
+    # attributes that go on to the operator inside
+    *row(11, "float[1,4,5,6] x, float[6,2,3,2] w, float[6] b",
+         "y = com.microsoft.FusedConv <activation = \"Relu\", group = 2, strides = [2, 1], pads = [1, 0, 1, 1]> (x, w, b)"),
+    *row(11, "float[3,2] a, float[4,3] b, float[4] c",
+         "y = com.microsoft.FusedGemm <activation = \"Relu\", transA = 1, transB = 1, alpha = 2.0, beta = 0.5> (a, b, c)"),
+    *row(11, "float[1,5,6,4] x, float[6,3,2,2] w", "y = com.microsoft.NhwcConv <group = 2, strides = [2, 1], pads = [1, 0, 1, 1]> (x, w)", by=nhwc_conv),
+    *row((10, 13), "uint8[1,4,6,6] x, int8[4,1,3,3] w",
+         "y = QLinearConv <group = 4, strides = [2, 2], pads = [1, 1, 0, 0], dilations = [1, 2]> (x, s, z, w, s, v, t, z)", "uint8[] y",
+         weights="float s = {0.5}, float t = {0.75}, uint8 z = {3}, int8 v = {0}"),
+    *row(11, "uint8[1,2,6,6] x",
+         "y = com.microsoft.QLinearAveragePool <kernel_shape = [3, 2], strides = [2, 1], pads = [1, 0, 1, 1], count_include_pad = 1> (x, s, z, t, z)",
+         "uint8[] y", weights="float s = {0.5}, float t = {0.37}, uint8 z = {1}"),
+    # an LSTM with weights of 8 bits
+    *[r for text in ("", ", clip = 0.5", ", input_forget = 1", ", direction = \"reverse\"",
+                     ", activations = [\"HardSigmoid\", \"Relu\", \"Softsign\"]")
+      for r in row(11, "float[4,2,3] x, int8[1,3,20] w, int8[1,5,20] r, float[1,40] b, float[1,2,5] h, float[1,2,5] c, float[1,15] p",
+                   f"y, k, l = com.microsoft.DynamicQuantizeLSTM <hidden_size = 5{text}> (x, w, r, b, , h, c, p, s, z, s, z)",
+                   "float[] y, float[] k, float[] l", weights="float[1] s = {0.1}, int8[1] z = {1}")],
+    *row(11, "float[4,2,3] x, uint8[2,3,20] w, uint8[2,5,20] r",
+         "y, k = com.microsoft.DynamicQuantizeLSTM <hidden_size = 5, direction = \"bidirectional\"> (x, w, r, , , , , , t, z, t, z)",
+         "float[] y, float[] k", weights="float[2] t = {0.1, 0.2}, uint8[2] z = {1, 2}"),
+]
 # fmt: on
 
 
@@ -371,6 +403,7 @@ def right(model, by, feeds: dict) -> list:
             return ReferenceEvaluator(model).run(None, feeds)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    options.intra_op_num_threads = 1  # threads quantise the rows of a batch by themselves
     data = model.SerializeToString()
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     return session.run(None, feeds)
@@ -378,7 +411,7 @@ def right(model, by, feeds: dict) -> list:
 
 def model_of(opset, inputs, body, out, weights="") -> onnx.ModelProto:
     return onnx.parser.parse_model(
-        f'<ir_version: 8, opset_import: ["" : {opset}]> g ({inputs}) => ({out}) '
+        f'<ir_version: 8, opset_import: ["" : {opset}, "com.microsoft" : 1]> g ({inputs}) => ({out}) '
         f"<{weights}> {{ {body} }}"
     )
 
@@ -403,6 +436,11 @@ def name_of(row) -> str:
 
 @pytest.mark.parametrize("row", ROWS, ids=name_of)
 def test_version(row):
+    check_row(*row)
+
+
+@pytest.mark.parametrize("row", CONTRIB, ids=name_of)
+def test_contrib(row):
     check_row(*row)
 
 

@@ -96,7 +96,8 @@ def nhwc_conv(m, x, w, bias=None, **settings):
     """Convolution with channels last in x, the result, and after the first axis of w."""
     rank = m.rank(x)
     first = [0, rank - 1, *range(1, rank - 1)]
-    result = conv(m, m.add("transpose", x, permutation=first), w, bias, **settings)
+    x, w = (m.add("transpose", v, permutation=first) for v in (x, w))
+    result = conv(m, x, w, bias, **settings)
     return m.add("transpose", result, permutation=[0, *range(2, rank), 1])
 
 

@@ -159,11 +159,11 @@ def test_readme_has_the_command_that_ci_runs():
     assert wanted[0] in (ROOT / "README.md").read_text().splitlines()
 
 
-@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("number", range(4))
 def test_readme_examples_run_and_print_what_they_say(capsys, monkeypatch, number):
     monkeypatch.chdir(ROOT)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     exec(blocks[number], {})
     printed = capsys.readouterr().out
     for said in re.findall(r"  # ([\[{f].*)", blocks[number]):
